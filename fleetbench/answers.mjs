@@ -6,7 +6,7 @@
  *   shown: string}} Answer
  * @typedef {(service: string, processes: import("./folder.mjs").Process[], endMs: number, services: number) => Answer} Rule
  */
-import { diagnoseService } from "../dist/diagnose/index.js";
+import { diagnoseService, processesForSites } from "../dist/diagnose/index.js";
 
 const HOUR = 3_600_000;
 const MIB = 2 ** 20;
@@ -15,7 +15,7 @@ const WINDOW = 14 * 24 * HOUR;
 /** @type {Rule} */
 function tidemark(service, processes, endMs, services) {
   const window = { startMs: endMs - WINDOW, endMs };
-  const document = diagnoseService({ service, window, processes }, services);
+  const document = diagnosed({ service, window, processes }, services);
   const { verdict, change, suspects } = document;
   const leak = !["steady", "warm-up", "cache-plateau", "insufficient-evidence"].includes(
     verdict.kind,
@@ -28,6 +28,20 @@ function tidemark(service, processes, endMs, services) {
     culprit: line === undefined ? null : { file: line.file, function: line.function },
     shown: verdict.summary,
   };
+}
+
+/**
+ * As the server does: RSS first, then again with the sites that this diagnosis asks for.
+ * @param {{service: string, window: {startMs: number, endMs: number}, processes: import("./folder.mjs").Process[]}} evidence
+ * @param {number} services
+ */
+function diagnosed({ processes, ...about }, services) {
+  const bare = processes.map((each) => ({ ...each, sites: [] }));
+  const first = diagnoseService({ ...about, processes: bare }, services);
+  const chosen = new Set(processesForSites({ ...about, processes: bare }, first));
+  const shown = processes.map((each) => (chosen.has(each.process) ? each : { ...each, sites: [] }));
+  const hasSites = shown.some(({ sites }) => sites.length > 0);
+  return hasSites ? diagnoseService({ ...about, processes: shown }, services) : first;
 }
 
 /** An instance above 90 % of its limit. @type {Rule} */

@@ -17,6 +17,7 @@ export type {
   ServiceEvidence,
   SiteReadings,
 } from "./fleet/fleet_evidence.js";
+export { processesForSites } from "./fleet/sites_wanted.js";
 export { assessGrowth } from "./series/growth.js";
 export { readingsAtWork } from "./series/readings.js";
 export { type TotalGrowth, totalGrowth } from "./series/total_growth.js";

@@ -9,8 +9,8 @@
  *   the program's     if ours was there, the loader has resolved the slot over it, and only known slots are
  *                     written again. Otherwise another tool has left, which may have been there before us:
  *                     every slot is searched and rewritten
- *   anything else     is called once: does the call reach us? If not, we are covered: nothing is sampled, and
- *                     the live samples end here
+ *   anything else     is called, up to three times: does each call reach us? If not, we are covered: nothing is
+ *                     sampled, and the live samples end here
  *
  * The other tool's slots are left alone: wrappers over wrappers cannot be removed in an arbitrary order.
  */

@@ -101,9 +101,11 @@ interface Part {
 
 function longest(all: readonly Binned[]): Part {
   const lengths = all.map(({ levels }) => levels.length);
+  const reads = all.map(({ levels }) => readUntil(levels));
   let best = { length: 0, worth: 0 };
   for (const length of new Set(lengths)) {
-    const lived = lengths.reduce((sum, each) => sum + Number(each >= length), 0);
+    // A process that was watched for a part of the curve counts for that part.
+    const lived = reads.reduce((sum, read) => sum + (read[length - 1] ?? 0) / length, 0);
     const worth = Math.sqrt(lived) * length ** 1.5;
     if (worth > best.worth) {
       best = { length, worth };
@@ -121,11 +123,20 @@ function longest(all: readonly Binned[]): Part {
   return { chosen, worth: chosen.length === 0 ? 0 : best.worth };
 }
 
+/** By bin: how many of the levels up to it were read. */
+function readUntil(levels: Levels): Float64Array {
+  let count = 0;
+  return levels.map((level) => {
+    count += Number(!Number.isNaN(level));
+    return count;
+  });
+}
+
 function readIn(levels: Levels): number {
   return levels.reduce((count, level) => count + Number(!Number.isNaN(level)), 0);
 }
 
-/** Of the readings in the window of the process that has most of it. */
+/** The longest span of readings that one process has in the window. */
 function lengthOf(processes: readonly Unloaded[], { startMs, endMs }: Window): Millis {
   let longest = 0;
   for (const { rss } of processes) {

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { noise } from "../evidence/evidence.fixture.js";
 import { diagnoseService } from "./diagnose_fleet.js";
 import type { FleetProcess } from "./fleet_evidence.js";
+import { processesForSites } from "./sites_wanted.js";
 
 const MIB = 2 ** 20;
 const HOUR = 3_600_000;
@@ -178,7 +179,7 @@ test("a leak that restarts and a cache hide in RSS is shown by its site", () => 
   expect(shown.verdict.kind).toBe("python-leak");
   expect(shown.suspects[0]?.line.function).toBe("remember");
   expect(shown.suspects[0]?.low).toBeGreaterThan(0);
-  // The site of the cache slows down, and that of the load gives everything back.
+  // The site of the cache slows down, and that of the load gives most of each rise back.
   for (const innocent of [
     (hours: number) => 80 * (1 - Math.exp(-hours / 6)),
     (hours: number) => hours + 20 * (1 - Math.cos((2 * Math.PI * hours) / 6)),
@@ -202,7 +203,7 @@ test("a rise that no site shows is not decided within days", () => {
 });
 
 test("a leak that follows the unknown requests is found", () => {
-  // Nine tenths of it by day.
+  // Three quarters of it by day.
   const byRequests = (hours: number) =>
     2 * (hours - (0.8 * DAY * Math.sin((2 * Math.PI * hours) / 24)) / (2 * Math.PI * HOUR));
   const found = diagnosisOf([
@@ -211,6 +212,40 @@ test("a leak that follows the unknown requests is found", () => {
   ]);
   expect(found.verdict.kind).toBe("python-leak");
   expect((found.leak?.growthBytesPerHour ?? 0) / MIB).toBeCloseTo(2, 0);
+});
+
+test("sites are asked for where RSS may hide a leak, of the longest lives", () => {
+  const wanted = (mib: (hours: number) => number, days = 3) => {
+    const lives = three({ version: "1.1", fromDaysAgo: days, mib });
+    const evidence = {
+      service: "shop",
+      window: { startMs: END - 14 * DAY, endMs: END },
+      processes: [...OLD, ...lives, { ...(lives[0] as Life), fromDaysAgo: 0.1 }].map(processOf),
+    };
+    return processesForSites(evidence, diagnoseService(evidence, 50));
+  };
+  expect(wanted((hours) => 0.2 * hours)).toEqual(["1.1/0/3", "1.1/1/3", "1.1/2/3", "1.1/0/0.1"]);
+  // Two weeks of a level leave no room for a leak.
+  const steady = Array.from({ length: 3 }, (_, instance) => ({
+    ...{ instance, version: "1.0", fromDaysAgo: 14, mib: flat },
+  }));
+  const window = { startMs: END - 14 * DAY, endMs: END };
+  const calm = { service: "shop", window, processes: steady.map(processOf) };
+  expect(processesForSites(calm, diagnoseService(calm, 50))).toEqual([]);
+});
+
+test("readings from before a start, and starts after the window, as clocks that were set leave them", () => {
+  const lives = Array.from({ length: 4 }, (_, instance) => ({
+    ...{ instance, version: "1.0", fromDaysAgo: 2 - 0.3 * instance, mib: flat },
+  }));
+  const processes = lives.map(processOf).map((each, at) => ({
+    ...each,
+    startedMs: each.startedMs + ([0, HOUR, 20 * HOUR, 5 * DAY][at] ?? 0),
+  }));
+  const window = { startMs: END - 14 * DAY, endMs: END };
+  const found = diagnoseService({ service: "shop", window, processes }, 1);
+  expect(JSON.stringify(found)).not.toContain("null,null");
+  expect(found.verdict.kind).not.toBe("python-leak");
 });
 
 test("without readings nothing is decided", () => {

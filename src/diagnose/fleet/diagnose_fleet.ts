@@ -146,9 +146,12 @@ function growsAlike({ growth }: JudgedVersion, rate: number): boolean {
   );
 }
 
-/** Whether its interval does not exclude that it grows as the accused version does. */
+/** Whether it may grow like the accused version, by its interval. */
 function mayLeak({ growth }: JudgedVersion, rate: number): boolean {
-  return growth === null || (growth.low <= rate && growth.high >= rate * ALIKE);
+  if (growth === null || growth.shape === "short") {
+    return true;
+  }
+  return growth.low <= rate && growth.high >= rate * ALIKE;
 }
 
 /** The kind that the processes' own diagnoses name most often, otherwise that of Python objects. */

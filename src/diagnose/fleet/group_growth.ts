@@ -22,25 +22,22 @@ export const WINDOWS_MS: readonly Millis[] = [7 * DAY_MS, DAY_MS, 6 * HOUR_MS, H
 const START_UP_MS = 10 * 60_000;
 /** Smallest rise over a part of a longer window, as a share of the level. */
 const LEAST_OF_PART = 0.04;
+/** The same over a whole window. */
 const LEAST_OF_LEVEL = 0.03;
-/** What is significant for a single process counts up to this length; over a longer one the mean of many days is known more
- * exactly, and a smaller rise counts, down to a share of it. */
-const USUAL_LENGTH_MS = 2 * DAY_MS;
-const LEAST_SHARE = 0.3;
 /** A version that ran for less than this share of a window is judged in a shorter one. */
 const LEAST_USED = 0.3;
 /** Within a day most caches fill, and the load has not been seen whole. */
 export const LEAST_LASTING_MS = 20 * HOUR_MS;
 /** The same for growth that is straight while the requests are known. */
 const LEAST_SURE_MS = 8 * HOUR_MS;
-/** A shorter curve shows a leak if a cache that filled within a day would need more than the limit: the share of its
- * estimated size that is sure, and the least rise as a share of the limit. */
+/** A shorter curve shows a leak if it passes the limit within a week, however it fills: the share of what is to come that
+ * is sure, and the least rise as a share of the limit. */
 const SURE_TO_COME = 0.5;
 /** No daily load: the low end of the interval as a share of the rate, and the rise as a share of the level. */
 const STRAIGHT = { low: 0.8, share: 0.1 };
-/** Over less than a week: what the strength of a day leaves of the load looks like growth of this share of its range. */
+/** What the strength of a day leaves of the load looks like growth of this share of its range, over less than five days. */
 const LEAST_OF_LOAD = 0.4;
-const WEEK_MS = 5 * DAY_MS;
+const LOAD_SEEN_MS = 5 * DAY_MS;
 /** Growth that lasts, as a share of what filled, which does not count. */
 const MOST_REST = 0.15;
 const LEAST_FATAL = 0.08;
@@ -62,6 +59,8 @@ export interface Judging {
   readonly z: number;
   /** Whether what follows the load was removed. */
   readonly isLoadKnown: boolean;
+  /** How far the load moves memory, where it is not the difference that its removal made. */
+  readonly loadBytes?: Bytes;
 }
 
 /** The decision of the longest window, or of a shorter one that shows a leak which began in it. null: no readings. */
@@ -87,7 +86,7 @@ export function groupGrowth(processes: readonly Unloaded[], judging: Judging): G
 function growthIn(
   processes: readonly Unloaded[],
   windowMs: Millis,
-  { endMs, z, isLoadKnown }: Judging,
+  { endMs, z, isLoadKnown, loadBytes }: Judging,
   isPart: boolean,
 ): GroupGrowth | null {
   const window = { startMs: endMs - windowMs, endMs };
@@ -106,10 +105,9 @@ function growthIn(
     return { ...NOTHING, ...about, isByWork, isFatal: false, shape: "short" };
   }
   const assessed = assessGrowth(curve);
-  const usual = smallestRise(lengthMs, level);
   const least = isPart
-    ? Math.max(usual, LEAST_OF_PART * level)
-    : Math.max(usual * leastScale(lengthMs), LEAST_OF_LEVEL * level);
+    ? Math.max(smallestRise(lengthMs, level), LEAST_OF_PART * level)
+    : LEAST_OF_LEVEL * level;
   const leastRate = least / lengthMs;
   const isStraight =
     lasting.low > STRAIGHT.low * lasting.rate && lasting.rate * lengthMs > STRAIGHT.share * level;
@@ -123,9 +121,9 @@ function growthIn(
   const lasts = (lengthMs >= leastLength && lasting.low > 0 && lasting.rate > leastRate) || isFatal;
   const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
   const mayFollowLoad = () =>
-    lengthMs < WEEK_MS &&
+    lengthMs < LOAD_SEEN_MS &&
     !isFatal &&
-    lasting.rate * lengthMs < LEAST_OF_LOAD * loadRange(processes);
+    lasting.rate * lengthMs < LEAST_OF_LOAD * (loadBytes ?? loadRange(processes));
   const hasFilled =
     lasting.fillBytes > least &&
     lasting.rate * lengthMs < MOST_REST * lasting.fillBytes &&
@@ -166,11 +164,6 @@ export function lastingByBest(
     return { curve: byWork, lasting: ofWork, isByWork: true };
   }
   return ofTime === null ? null : { curve: byTime, lasting: ofTime, isByWork: false };
-}
-
-/** Share of the smallest rise that counts over a curve of this length. */
-function leastScale(lengthMs: Millis): number {
-  return Math.max(LEAST_SHARE, Math.min(1, USUAL_LENGTH_MS / lengthMs));
 }
 
 const NOTHING = {

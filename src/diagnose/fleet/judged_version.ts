@@ -31,7 +31,9 @@ export function leaksEverywhere({ growth, odd }: Pick<JudgedVersion, "growth" | 
 export function versionsOf(processes: readonly Unloaded[]) {
   const groups = new Map<string, Unloaded[]>();
   for (const each of processes) {
-    groups.set(each.process.version, [...(groups.get(each.process.version) ?? []), each]);
+    const own = groups.get(each.process.version) ?? [];
+    own.push(each);
+    groups.set(each.process.version, own);
   }
   return [...groups]
     .map(([version, own]) => ({

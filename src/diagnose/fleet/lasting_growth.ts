@@ -122,7 +122,7 @@ export function lastingGrowth(
   const residuals = residualsOf(best.columns, values, best.fit.factors);
   const independent = effective(residuals);
   const dependence = residuals.length / independent;
-  const variance = best.fit.squares / Math.max(1, residuals.length - 3);
+  const variance = best.fit.squares / Math.max(1, residuals.length - best.columns.length);
   // As good as the best one: within z² times the variance, for that many independent readings.
   const good = fits.filter(
     ({ fit }) => fit.squares <= best.fit.squares + z * z * variance * dependence,

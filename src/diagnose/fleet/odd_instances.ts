@@ -9,12 +9,12 @@ import { loadRange, type Unloaded } from "./load_removal.js";
 import { withoutSiblings } from "./sibling_course.js";
 import { withSites } from "./site_growth.js";
 
-/** Distance from the siblings' median in robust standard deviations. */
+/** How many times as far as siblings usually drift: over the curve, and over its later half, which is less exact. */
 const FAR = 5;
-const FEWEST_SIBLINGS = 3;
-const FEW = 4;
-/** The same for the later half of the curve, which is less exact. */
 const FAR_LATE = 2.5;
+const FEWEST_SIBLINGS = 3;
+/** The drift of this many siblings may be half of the usual by chance. */
+const FEW = 4;
 /** What fills on one instance alone slows down: the later half's growth as a share of the whole. */
 const STEADY = 0.5;
 /** What shares leave of the load looks like growth of this share of its range. */
@@ -30,7 +30,7 @@ export interface OddInstance {
   readonly processes: readonly Unloaded[];
 }
 
-/** Only instances that leak; one whose level differs does not grow. */
+/** Only instances that leak, the fastest first; one whose level differs does not grow. */
 export function oddInstances(
   processes: readonly Unloaded[],
   judging: Judging,
@@ -41,7 +41,9 @@ export function oddInstances(
   const window = windowOf(processes, judging.endMs);
   const instances = new Map<string, Unloaded[]>();
   for (const each of withoutSiblings(processes, window)) {
-    instances.set(each.process.instance, [...(instances.get(each.process.instance) ?? []), each]);
+    const own = instances.get(each.process.instance) ?? [];
+    own.push(each);
+    instances.set(each.process.instance, own);
   }
   const courses = [...instances].flatMap(([instance, own]) => {
     const curve = ageCurve(own, window);
@@ -55,21 +57,21 @@ export function oddInstances(
     const lengthMs = (times.at(-1) as number) - (times[0] as number);
     return [{ instance, own, rate, late, lengthMs }];
   });
+  const loadBytes = loadRange(processes);
   const odd = courses.flatMap(({ instance, own, rate, late, lengthMs }) => {
+    if (rate <= 0 || late < STEADY * rate || lengthMs < LEAST_LENGTH_MS) {
+      return [];
+    }
     const alike = courses.filter((each) => each.lengthMs >= lengthMs / 2);
     // What is left of siblings moves by as much in a long life as in a short one.
     const spread = spreadOf(alike.map((each) => each.rate * each.lengthMs)) / lengthMs;
     const lateSpread = spreadOf(alike.map((each) => each.late * each.lengthMs)) / lengthMs;
     const isFar = rate > FAR * spread && late > FAR_LATE * lateSpread;
-    const isSteady = late > STEADY * rate && lengthMs >= LEAST_LENGTH_MS;
-    if (alike.length < FEWEST_SIBLINGS || !isFar || !isSteady) {
+    if (alike.length < FEWEST_SIBLINGS || !isFar) {
       return [];
     }
-    const growth = groupGrowth(own, { ...judging, isLoadKnown: true });
-    const least = Math.max(
-      smallestRise(lengthMs, growth?.level ?? 0),
-      LEAST_OF_LOAD * loadRange(processes),
-    );
+    const growth = groupGrowth(own, { ...judging, isLoadKnown: true, loadBytes: 0 });
+    const least = Math.max(smallestRise(lengthMs, growth?.level ?? 0), LEAST_OF_LOAD * loadBytes);
     if (growth === null || rate * lengthMs < least) {
       return [];
     }
@@ -78,6 +80,7 @@ export function oddInstances(
     const judged = withSites(alone, own, judging);
     return judged.shape === "leaking" ? [{ instance, growth: judged, processes: own }] : [];
   });
+  odd.sort((a, b) => b.growth.rate - a.growth.rate);
   return odd.length > MOST_SHARE * instances.size ? [] : odd;
 }
 

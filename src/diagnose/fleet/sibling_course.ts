@@ -1,7 +1,8 @@
 /**
  * Removes what processes of one version have in common from each of them, so that what one instance does alone is left:
  *
- *   RSS of a process = its own level + share x course over time (load) + course over age (warm-up, caches) + the rest
+ *   RSS of a process = its own level + share x course over time + course over age + the rest
+ *                                             load               warm-up, caches
  *
  * Shares are fitted to changes between bins, which growth hardly moves. Both courses are medians over the processes, found in turns, so a minority that leaks does not bend them. Restarts at
  * different times separate time from age; where all processes started together, either course may take up both.
@@ -30,7 +31,8 @@ export function withoutSiblings(
   const courses = processes.map(({ process, rss }): Course => {
     const levels = binnedMedians(rss, { fromMs: startMs, binMs }, { startMs, endMs });
     const firstTime = levels.findIndex((level) => !Number.isNaN(level));
-    const startBin = Math.floor((process.startedMs - startMs) / binMs);
+    // A clock that was set may date a reading before the start.
+    const startBin = Math.min(firstTime, Math.floor((process.startedMs - startMs) / binMs));
     return { levels, firstTime, firstAge: firstTime - Math.max(startBin, -BINS) };
   });
   const byTime = new Float64Array(BINS + 1);
@@ -54,7 +56,7 @@ export function withoutSiblings(
       const level = levels[bin] as number;
       if (!Number.isNaN(level)) {
         const age = bin - firstTime + firstAge;
-        times.push(startMs + (bin + 0.5) * binMs);
+        times.push(Math.max(process.startedMs, startMs + (bin + 0.5) * binMs));
         values.push(level - share * (byTime[bin] as number) - (byAge[age] as number));
       }
     }

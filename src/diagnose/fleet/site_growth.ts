@@ -6,7 +6,7 @@
  *
  * What is freed again is load, whatever its trend: a site counts only if it gives back little of what it gained.
  */
-import type { Bytes } from "../../model/base/units.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
 import { firstFrom } from "../series/medians.js";
 import { median } from "../series/trend.js";
@@ -21,7 +21,7 @@ import type { Unloaded } from "./load_removal.js";
 const MOST_GIVEN_BACK = 0.2;
 /** RSS that certainly grows by less than this share of a site's rate contradicts it. */
 const LEAST_IN_RSS = 0.5;
-/** Sites that grow by less than this share of RSS do not explain it. */
+/** Sites that together grow by less than this share of RSS do not explain it. */
 const LEAST_EXPLAINED = 0.4;
 /** What no site explains is a leak only if it lasts: the allocator may keep memory, or load may rise. */
 const LEAST_UNEXPLAINED_MS = 4 * 24 * 3_600_000;
@@ -53,10 +53,11 @@ export function withSites(
     const found = curve === null ? null : lastingByBest(curve, z);
     return curve === null || found === null ? [] : [{ curve, ...found.lasting }];
   });
+  const seen = sites.filter(({ curve }) => lengthOf(curve) >= growth.windowMs / 2);
   if (growth.shape === "leaking") {
-    const explained = sites.some(({ rate }) => rate > LEAST_EXPLAINED * growth.rate);
+    const explained = isExplained(seen, growth.rate);
     const isOpen = growth.isFatal || growth.windowMs >= LEAST_UNEXPLAINED_MS;
-    return sites.length === 0 || explained || isOpen ? growth : { ...growth, shape: "undecided" };
+    return seen.length === 0 || explained || isOpen ? growth : { ...growth, shape: "undecided" };
   }
   const [fastest] = sites
     .flatMap(({ curve, ...lasting }) => lastingSite(curve, lasting, growth.level))
@@ -65,9 +66,18 @@ export function withSites(
   return fastest === undefined ? growth : { ...growth, ...fastest, shape: "leaking" };
 }
 
+/** Whether all sites together grow by a share of this rate. */
+function isExplained(sites: readonly LastingGrowth[], rate: number): boolean {
+  return sites.reduce((sum, each) => sum + Math.max(0, each.rate), 0) > LEAST_EXPLAINED * rate;
+}
+
+function lengthOf({ times }: AgeCurve): Millis {
+  return (times.at(-1) ?? 0) - (times[0] ?? 0);
+}
+
 /** The growth of a site that lasts; otherwise nothing. */
 function lastingSite(curve: AgeCurve, lasting: LastingGrowth, level: Bytes): LastingGrowth[] {
-  const lengthMs = (curve.times.at(-1) ?? 0) - (curve.times[0] ?? 0);
+  const lengthMs = lengthOf(curve);
   const { shape, lastThird } = assessGrowth(curve);
   if (lengthMs < LEAST_LASTING_MS || shape !== "growing" || !keeps(curve)) {
     return [];

@@ -16,7 +16,9 @@ export function changeBetween(
   z: number,
 ): NonNullable<FleetDiagnosisJson["change"]> | null {
   const version = first ?? versions.at(-1);
-  const against = version === undefined ? undefined : versions[versions.indexOf(version) - 1];
+  const earlier = version === undefined ? [] : versions.slice(0, versions.indexOf(version));
+  // A version that ran too short says nothing about growth.
+  const against = earlier.findLast(({ growth }) => growth !== null && growth.shape !== "short");
   if (version === undefined || against === undefined) {
     return null;
   }
@@ -44,7 +46,8 @@ export function changeBetween(
   };
   // Of growth that reaches the limit soon, the interval may include zero.
   const isFaster = leaksEverywhere(version)
-    ? !isLeaking(against) || (now.low > 0 ? now.low > before.rate : now.rate > before.high)
+    ? now.rate > before.rate &&
+      (!isLeaking(against) || (now.low > 0 ? now.low > before.rate : now.rate > before.high))
     : against.odd.length === 0;
   if (first !== null && isFaster) {
     return { ...about, kind: "growth" };

@@ -26,13 +26,13 @@ export function mediansOf(
   return medians;
 }
 
-/** The same for groups of equal length: of `binMs` from `fromMs` on. By group; NaN: no reading. */
+/** The same for groups of equal length: of `binMs` from `fromMs` on. By group; NaN: no reading. Earlier readings are left out. */
 export function binnedMedians(
   { times, values }: Readings,
   { fromMs, binMs }: { readonly fromMs: number; readonly binMs: number },
   { startMs, endMs }: { readonly startMs: number; readonly endMs: number },
 ): Float64Array {
-  let at = firstFrom(times, startMs);
+  let at = firstFrom(times, Math.max(startMs, fromMs));
   const last = firstFrom(times, endMs + 1) - 1;
   const binAt = (index: number) => Math.floor(((times[index] as number) - fromMs) / binMs);
   const medians = new Float64Array(last < at ? 0 : binAt(last) + 1).fill(Number.NaN);

@@ -1,13 +1,13 @@
 /**
  * The fleet's diagnosis of every service, made when it is asked for and then kept for a while.
  *
- *   services, in batches of processes ─ evidence (store) ─ diagnoseService ─ leaks? ─ sites (store) ─ diagnoseService again
+ *   services, in batches of processes ─ evidence (store) ─ diagnoseService ─ may leak? ─ sites (store) ─ diagnoseService again
  *
  * One evaluation runs at a time and lets other requests run between two services. One that took long is used again for
  * ten times as long.
  */
 import { setImmediate as turn } from "node:timers/promises";
-import { diagnoseService, type ServiceEvidence } from "../../diagnose/index.js";
+import { diagnoseService, processesForSites, type ServiceEvidence } from "../../diagnose/index.js";
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import type {
   FleetDiagnosesJson,
@@ -19,8 +19,6 @@ import type { ServiceSpan, Store, Window } from "../../store/index.js";
 const LOOK_BACK_MS: Millis = 14 * 86_400_000;
 /** Evidence of a process takes about 15 KB. */
 const MOST_PROCESSES = 500;
-/** Processes of a service whose sites are compared: the newest. */
-const MOST_WITH_SITES = 20;
 /** A shorter evaluation is made again for each request. */
 const SHORT_MS: Millis = 1_000;
 const KEPT_FACTOR = 10;
@@ -89,23 +87,17 @@ export class Diagnoses {
     return { endMs, keptMs: tookMs < SHORT_MS ? 0 : KEPT_FACTOR * tookMs, services };
   }
 
-  /** Sites are read only for services that leak: they explain growth, and do not decide whether there is any. */
   async #diagnose(evidence: ServiceEvidence, services: number): Promise<FleetDiagnosisJson> {
     const first = diagnoseService(evidence, services);
-    if (first.leak === undefined) {
+    const chosen = processesForSites(evidence, first);
+    if (chosen.length === 0) {
       return first;
     }
     const { processes, window } = evidence;
-    const odd = new Set(first.oddInstances.map(({ instance }) => instance));
-    const chosen = processes
-      .filter(({ version }) => version === first.leak?.version)
-      .sort(
-        (a, b) =>
-          Number(odd.has(b.instance)) - Number(odd.has(a.instance)) || b.startedMs - a.startedMs,
-      )
-      .slice(0, MOST_WITH_SITES)
-      .map(({ process }) => process);
     const sites = await this.#store.fleetSites(chosen, window);
+    if (sites.size === 0) {
+      return first;
+    }
     const withSites = processes.map((each) => ({
       ...each,
       sites: sites.get(each.process) ?? each.sites,
