@@ -412,6 +412,30 @@ describe.each(STORES)("the store $name", ({ open }) => {
     expect(total(await profile("shop"), "liveBytes") / MIB).toBeCloseTo(6 * held, 6);
   });
 
+  it("computes the time to the limit from what is used now, not when the verdict was made", async () => {
+    const stream = await give({
+      ...{ service: "shop", pid: 1, startedMs: START },
+      rss: [
+        [0, 100 * MIB],
+        [60, 400 * MIB],
+      ],
+    });
+    const verdict = {
+      kind: "python-leak",
+      confidence: 0.9,
+      summary: "It leaks.",
+      holders: [],
+    } as const;
+    const limitBytes = 500 * MIB;
+    const atStart = { timeMs: START, limitBytes, growthBytesPerHour: 50 * MIB };
+    const timeLeft = async () => (await store.service("shop", window, 4))?.instances[0]?.msToLimit;
+    await store.putVerdict({ stream, ...verdict, ...atStart, msToLimit: 8 * 3_600_000 });
+    expect(await timeLeft()).toBe(2 * 3_600_000);
+    // A verdict that names no time is not given one.
+    await store.putVerdict({ stream, ...verdict, ...atStart, msToLimit: 0 });
+    expect(await timeLeft()).toBe(0);
+  });
+
   it("keeps the newest verdict of a stream", async () => {
     const stream = await give({ service: "shop", pid: 1, startedMs: START, rss: [[0, MIB]] });
     const verdict = {

@@ -109,7 +109,7 @@ function Figures({ document: { summary } }: { document: ServiceJson }) {
     [
       "Limit",
       summary.limitBytes === 0 ? "none" : formatBytes(summary.limitBytes),
-      summary.msToLimit === 0 ? "" : `reached in ${formatDuration(summary.msToLimit)}`,
+      summary.msToLimit === 0 ? "" : `first instance full in ${formatDuration(summary.msToLimit)}`,
     ],
     ["Versions", summary.versions.join(", ") || "–", ""],
   ] as const;

@@ -1,4 +1,5 @@
 /** Services and their instances: which ones run, how much memory they use, and how fast it grows. */
+import type { Bytes, Millis } from "../../../model/base/units.js";
 import type {
   FleetVerdictsJson,
   InstanceRowJson,
@@ -215,6 +216,7 @@ function instanceOf(row: Rows[number], { endMs }: Window): Instance {
   const ended = number("ended_ms");
   const lastSeenMs = number("last_ms");
   const isKnown = row.kind !== null && row.kind !== undefined;
+  const limitBytes = number("limit_bytes") || number("verdict_limit");
   return {
     service: text("service"),
     isRunning: ended === 0 && lastSeenMs >= Math.min(endMs, Date.now()) - CARRY_MS,
@@ -235,8 +237,10 @@ function instanceOf(row: Rows[number], { endMs }: Window): Instance {
       peakRssBytes: number("peak"),
       processes: number("processes"),
       ...(isKnown && row.kind !== UNMEASURED ? { growthBytesPerHour: number("growth") } : {}),
-      limitBytes: number("limit_bytes") || number("verdict_limit"),
-      msToLimit: number("ms_to_limit"),
+      limitBytes,
+      msToLimit: timeToLimit(number("ms_to_limit"), {
+        ...{ limitBytes, rssBytes: number("rss"), growthBytesPerHour: number("growth") },
+      }),
       verdict: isKnown
         ? { kind: text("kind"), confidence: number("confidence"), summary: text("summary") }
         : source === undefined
@@ -248,6 +252,22 @@ function instanceOf(row: Rows[number], { endMs }: Window): Instance {
         : { source, ...(number("live") > 0 ? { liveBytes: number("live") } : {}) }),
     },
   };
+}
+
+/** What the verdict said when it was made, with what has been used since. 0: it named no time. */
+function timeToLimit(
+  said: Millis,
+  about: {
+    readonly limitBytes: Bytes;
+    readonly rssBytes: Bytes;
+    readonly growthBytesPerHour: number;
+  },
+): Millis {
+  const { limitBytes, rssBytes, growthBytesPerHour } = about;
+  const isComputed = said > 0 && growthBytesPerHour > 0 && rssBytes > 0 && limitBytes > 0;
+  return isComputed
+    ? Math.max(1, ((limitBytes - rssBytes) / growthBytesPerHour) * 3_600_000)
+    : said;
 }
 
 function serviceRow(
