@@ -57,6 +57,24 @@ INFO 10-20 10:00:20 model_runner.py:1523] Graph capturing finished in 14 secs.`;
     });
   });
 
+  it("reads version 0.6.5, with a line for each figure", () => {
+    const log = `INFO 12-13 19:55:25 worker.py:243] Memory profiling results:
+INFO 12-13 19:55:25 worker.py:243] total_gpu_memory     79.22GiB
+INFO 12-13 19:55:25 worker.py:243] gpu_memory_utilization       0.90
+INFO 12-13 19:55:25 worker.py:243] model weights take   7.48GiB
+INFO 12-13 19:55:25 worker.py:243] non_torch_memory     3.58GiB
+INFO 12-13 19:55:25 worker.py:243] PyTorch activation peak memory       1.26GiB
+INFO 12-13 19:55:25 worker.py:243] available_kv_cache_memory    58.97GiB`;
+    expect(readVllmLog(log)).toEqual({
+      weightsBytes: 7.48 * GIB,
+      activationBytes: 1.26 * GIB,
+      otherBytes: 3.58 * GIB,
+      cacheBytes: 58.97 * GIB,
+      totalBytes: 79.22 * GIB,
+      utilization: 0.9,
+    });
+  });
+
   it("reads versions that print the cache only in blocks, and finds the size of a block", () => {
     const old = `INFO 07-17 23:41:16 model_runner.py:559] Loading model weights took 6.1138 GB
 INFO 07-17 23:41:28 distributed_gpu_executor.py:56] # GPU blocks: 10039, # CPU blocks: 1310`;

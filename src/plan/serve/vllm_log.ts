@@ -5,6 +5,8 @@
  *     Model loading took 14.9889 GiB and 5.3 seconds        (0.8; from 0.10 on "14.99 GiB memory and 5.3 seconds")
  *     Memory profiling results: total_gpu_memory=79.10GiB ... non_torch_memory=0.17GiB kv_cache_size=54.19GiB
  *     gpu_memory_utilization=0.90                                                              (0.6.3)
+ *     a line each: total_gpu_memory 79.22GiB, model weights take 7.48GiB, non_torch_memory 3.58GiB,
+ *     PyTorch activation peak memory 1.26GiB, available_kv_cache_memory 58.97GiB               (0.6.5)
  *     the current vLLM instance can use total_gpu_memory (79.10GiB) x gpu_memory_utilization (0.90) = 71.19GiB
  *     model weights take 14.99GiB; non_torch_memory takes 0.09GiB; PyTorch activation peak memory takes 1.23GiB;
  *     the rest of the memory reserved for KV Cache is 54.88GiB.
@@ -55,7 +57,7 @@ export function readVllmLog(text: string): VllmLog {
   const peak = firstSize(text, `peak_torch_memory=${SIZE}`);
   const weights = firstSize(
     text,
-    `model weights take ${SIZE}`,
+    String.raw`model weights take\s+${SIZE}`,
     `weights memory: ${SIZE}`,
     `(?:Model loading|Loading (?:model )?weights) took ${SIZE}`,
   );
@@ -65,12 +67,12 @@ export function readVllmLog(text: string): VllmLog {
     activationBytes:
       firstSize(
         text,
-        `activation peak memory takes ${SIZE}`,
+        String.raw`activation peak memory(?: takes)?\s+${SIZE}`,
         `torch peak memory increase: ${SIZE}`,
       ) ?? (peak === undefined || weights === undefined ? undefined : peak - weights),
     otherBytes: firstSize(
       text,
-      `non_torch_memory takes ${DIFFERENCE}`,
+      String.raw`non_torch_memory(?: takes)?\s+${DIFFERENCE}`,
       `non_torch_memory=${DIFFERENCE}`,
       `non-torch forward increase memory: ${DIFFERENCE}`,
     ),
@@ -80,6 +82,7 @@ export function readVllmLog(text: string): VllmLog {
       `Available KV cache memory: ${DIFFERENCE}`,
       `reserved for KV Cache is ${DIFFERENCE}`,
       `kv_cache_size=${DIFFERENCE}`,
+      String.raw`available_kv_cache_memory\s+${DIFFERENCE}`,
       String.raw`available KV cache memory \(${DIFFERENCE}\)`,
     ),
     neededBytes: firstSize(text, `${SIZE} KV cache is needed`),
@@ -92,6 +95,7 @@ export function readVllmLog(text: string): VllmLog {
       text,
       String.raw`total_gpu_memory \(${SIZE}\)`,
       `total_gpu_memory=${SIZE}`,
+      String.raw`total_gpu_memory\s+${SIZE}`,
     ),
     utilization: number(text, /gpu_memory_utilization[ =:'(]+(0?\.\d+|1(?:\.0+)?)/g),
     cacheTokens: tokens ?? (blocks === undefined ? undefined : blocks * blockTokens),
