@@ -213,7 +213,7 @@ describe("serve", () => {
     const { line, count } = await refused("--listen", "127.0.0.1:0", "--store", `duckdb:${data()}`);
     expect(count).toBe(1);
     expect(line).toMatch(
-      /has format version 99, this Tidemark reads version 1; a newer Tidemark wrote it/,
+      /has format version 99, this Tidemark reads version 2; a newer Tidemark wrote it/,
     );
   });
 
