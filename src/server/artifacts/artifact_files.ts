@@ -8,7 +8,15 @@
  * Folders with an about.json that somebody copied there are listed, too.
  */
 import { createHash } from "node:crypto";
-import { createReadStream, existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  createReadStream,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { type FileHandle, open, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
@@ -213,8 +221,12 @@ export class ArtifactFiles {
     return { path, bytes: statSync(path).size };
   }
 
-  /** Removes the oldest artifacts beyond the limits, and those that were never completed. `kept`: stays. */
-  tidy(nowMs: TimeMs, kept = ""): void {
+  /**
+   * Removes the oldest artifacts beyond the limits, and those that were never completed. `kept`: stays.
+   * @returns why others could not be removed.
+   */
+  tidy(nowMs: TimeMs, kept = ""): string[] {
+    const failed: string[] = [];
     const { count, keepMs, mostBytes } = this.#limits();
     const newestFirst = this.#ids()
       .map((id) => ({ id, bytes: this.#bytesOf(id), changedMs: this.#changedMs(id) }))
@@ -227,9 +239,14 @@ export class ArtifactFiles {
         ageMs > keepMs ||
         (ageMs > LONGEST_INCOMPLETE_MS && !this.#has(artifact.id, ARTIFACT_ABOUT));
       if (artifact.id !== kept && (at >= count || bytes > mostBytes || isOld)) {
-        rmSync(this.#pathOf(artifact.id), { recursive: true, force: true });
+        try {
+          rmSync(this.#pathOf(artifact.id), { recursive: true, force: true });
+        } catch (error) {
+          failed.push(reasonOf(error).message);
+        }
       }
     }
+    return failed;
   }
 
   #stored(id: string, about: ArtifactJson): StoredArtifactJson {
@@ -251,7 +268,9 @@ export class ArtifactFiles {
 
   /** Names of folders; others are not artifacts. */
   #ids(): string[] {
-    return readdirSync(this.#folder).filter((name) => ARTIFACT_FILE_NAME.test(name));
+    return readdirSync(this.#folder, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && ARTIFACT_FILE_NAME.test(entry.name))
+      .map(({ name }) => name);
   }
 
   #aboutOf(id: string): ArtifactJson | null {
@@ -282,14 +301,16 @@ export class ArtifactFiles {
   }
 
   #sizeOf(id: string, name: string): Bytes {
-    return statSync(this.#pathOf(id, name), { throwIfNoEntry: false })?.size ?? 0;
+    return lstatSync(this.#pathOf(id, name), { throwIfNoEntry: false })?.size ?? 0;
   }
 
+  /** 0 if the folder cannot be read. */
   #bytesOf(id: string): Bytes {
-    const path = this.#pathOf(id);
-    return existsSync(path)
-      ? readdirSync(path).reduce((sum, name) => sum + this.#sizeOf(id, name), 0)
-      : 0;
+    try {
+      return readdirSync(this.#pathOf(id)).reduce((sum, name) => sum + this.#sizeOf(id, name), 0);
+    } catch {
+      return 0;
+    }
   }
 
   #changedMs(id: string): TimeMs {
