@@ -60,13 +60,14 @@ export function addArtifacts(
   };
   app.get(routed(ARTIFACT_FILE.path), (context) => {
     const { path, bytes, name } = found(context);
-    const isHead = context.req.method === "HEAD";
-    const body = isHead ? null : (Readable.toWeb(createReadStream(path)) as ReadableStream);
-    return context.body(body, 200, {
+    const headers = {
       "content-type": "application/octet-stream",
       "content-length": String(bytes),
       "content-disposition": `attachment; filename="${name}"`,
-    });
+    };
+    return context.req.method === "HEAD"
+      ? context.body(null, 200, headers)
+      : context.body(Readable.toWeb(createReadStream(path)) as ReadableStream, 200, headers);
   });
   app.get(routed(ARTIFACT_REPORT.path), async (context) => {
     const { path, name } = found(context);
