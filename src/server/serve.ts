@@ -239,11 +239,22 @@ function keepTidy(
   limits: () => ServeLimits,
   { warn, info }: { warn: (text: string) => void; info: (text: string) => void },
 ): NodeJS.Timeout {
+  const attempt = async (what: string, work: () => void | Promise<void>) => {
+    try {
+      await work();
+    } catch (error) {
+      warn(`retention of ${what} failed: ${reasonOf(error).message}`);
+    }
+  };
   const tidy = async () => {
     const { keepMs, keepRecordingsMs, tiers, mostBytes } = limits();
-    try {
-      const nowMs = Date.now();
-      artifacts.tidy(nowMs);
+    const nowMs = Date.now();
+    await attempt("artifacts", () => {
+      for (const reason of artifacts.tidy(nowMs)) {
+        warn(`could not remove an artifact: ${reason}`);
+      }
+    });
+    await attempt("recordings", () => {
       const streams = files.list().sort((a, b) => a.changedMs - b.changedMs);
       let bytes = streams.reduce((sum, file) => sum + file.bytes, 0);
       for (const file of streams) {
@@ -253,8 +264,13 @@ function keepTidy(
           bytes -= file.bytes;
         }
       }
+    });
+    await attempt("rows", async () => {
       const retention = { keepMs, mostBytes: mostBytes / 2, tiers };
-      const { removed, rolled } = await store.retain(retention, nowMs);
+      const { removed, rolled, failed } = await store.retain(retention, nowMs);
+      for (const { day, reason } of failed) {
+        warn(`could not roll up ${day}: ${reason}`);
+      }
       if (removed.length > 0) {
         warn(`removed the rows of ${removed.join(", ")} by retention`);
       }
@@ -262,9 +278,7 @@ function keepTidy(
         const days = rolled.map(({ day, tier }) => `${day} to ${tier}`);
         info(`rolled up ${days.join(", ")}`);
       }
-    } catch (error) {
-      warn(`retention failed: ${reasonOf(error).message}`);
-    }
+    });
   };
   void tidy();
   return setInterval(() => void tidy(), RETAIN_MS);

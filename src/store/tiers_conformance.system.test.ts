@@ -1,5 +1,5 @@
 /** Coarser tiers give the same answers as the raw data did, within what their buckets mean. A new store is added to STORES. */
-import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
@@ -274,7 +274,10 @@ describe.each(STORES)("the tiers of the store $name", ({ open }) => {
     await store.retain(retention("raw"), START + 4 * DAY);
     const [{ bytes }, before] = [await store.use(), await total()];
     const step = await store.retain(retention("raw", { mostBytes: bytes - 1 }), START + 2 * DAY);
-    expect(step).toEqual({ removed: [], rolled: [{ day: "2026-09-10", tier: "10m" }] });
+    expect(step).toEqual({
+      ...{ removed: [], failed: [] },
+      rolled: [{ day: "2026-09-10", tier: "10m" }],
+    });
     expect((await store.use()).bytes).toBeLessThan(bytes);
     expect(await total()).toBeCloseTo(before, 0);
     const much = await store.retain(retention("raw", { mostBytes: 1 }), START + 2 * DAY);
@@ -288,6 +291,99 @@ describe.each(STORES)("the tiers of the store $name", ({ open }) => {
     expect(much.removed).toEqual(["2026-09-10", "2026-09-11"]);
     // The newest day is not touched.
     expect(tiers()).toEqual(["2026-09-12"]);
+  });
+
+  /** Three raw days, and a pass of retention that is rolling up the first of them because the store is too large. */
+  const passUnderWay = async () => {
+    for (const [at, plan] of PLANS.entries()) {
+      await give({ ...plan, startedMs: START + at * DAY, endedAfterMs: 11 * HOUR });
+    }
+    const pass = store.retain(retention("raw", { mostBytes: 1 }), START + 2 * DAY);
+    while (!readdirSync(join(folder, "days")).some((name) => name.endsWith(".unfinished"))) {
+      await new Promise((resume) => setImmediate(resume));
+    }
+    return { pass };
+  };
+  const DAYS = ["2026-09-10.duckdb", "2026-09-11.duckdb", "2026-09-12.duckdb"];
+
+  it("lose no day when the store is closed during a pass", async () => {
+    const { pass } = await passUnderWay();
+    await store.close();
+    expect(await pass).toEqual({ removed: [], rolled: [], failed: [] });
+    store = await open(folder);
+    expect(names()).toEqual(DAYS);
+  });
+
+  it("lose no day when rows arrive during a pass", async () => {
+    const { pass } = await passUnderWay();
+    await give({ service: "late", pid: 9, startedMs: START + HOUR, rss: [[0, MIB]] });
+    expect(await pass).toEqual({ removed: [], rolled: [], failed: [] });
+    expect(names()).toEqual(DAYS);
+  });
+
+  it("report a day that could not be rolled up, and go on with the size", async () => {
+    for (const plan of PLANS) {
+      await give(plan);
+    }
+    const obstacle = join(folder, "days", "2026-09-10.10m.unfinished");
+    mkdirSync(obstacle);
+    const { removed, rolled, failed } = await store.retain(
+      retention("10m", { mostBytes: 1 }),
+      later,
+    );
+    rmSync(obstacle, { recursive: true });
+    expect(failed).toEqual([{ day: "2026-09-10", reason: expect.stringMatching(/unfinished/) }]);
+    expect(rolled).toEqual([{ day: "2026-09-11", tier: "10m" }]);
+    expect(removed).toEqual(["2026-09-10"]);
+  });
+
+  it("keep rows that arrive after a coarser file could not be used", async () => {
+    const [first, second, third] = PLANS;
+    await give(present(first));
+    const obstacle = join(folder, "days", "2026-09-10.10m.duckdb.wal");
+    mkdirSync(obstacle);
+    expect(await store.retain(retention("10m"), later)).toMatchObject({
+      rolled: [],
+      failed: [{ day: "2026-09-10" }],
+    });
+    rmSync(obstacle, { recursive: true });
+    expect(names()).toEqual(["2026-09-10.duckdb"]);
+    await give(present(second));
+    await give(present(third));
+    const before = await answers(ALL, DAY);
+    await store.close();
+    store = await open(folder);
+    expect(await answers(ALL, DAY)).toEqual(like(before));
+    expect((await store.retain(retention("10m"), later)).rolled).toHaveLength(2);
+    expect(await answers(ALL, DAY)).toEqual(like(before));
+  });
+
+  it("take rows of a day that was rolled up and removed in one pass", async () => {
+    for (const [at, plan] of PLANS.entries()) {
+      await give({ ...plan, startedMs: START + at * DAY, endedAfterMs: 11 * HOUR });
+    }
+    const pass = await store.retain(retention("raw", { mostBytes: 1 }), START + 2 * DAY);
+    expect(pass.removed).toContain("2026-09-10");
+    const late = { service: "late", pid: 9, startedMs: START + HOUR, rss: [[0, MIB]] } as const;
+    await give(late);
+    await store.retain(retention("raw"), START + 2 * DAY);
+    await store.close();
+    store = await open(folder);
+    expect(names()).toContain("2026-09-10.duckdb");
+    expect((await store.service("late", ALL, 4))?.instances).toHaveLength(1);
+  });
+
+  it("end when the program does: figures that stay valid for longer do not count", async () => {
+    const stream = await give({
+      ...{ service: "shop", pid: 7, startedMs: START },
+      rss: Array.from({ length: 300 }, (_, n) => [n * 2 * MINUTE, 100 * MIB] as const),
+    });
+    const seen = async () => present(await store.instance(stream)).lastSeenMs;
+    const before = await seen();
+    for (const tier of ["10m", "1h", "1d"] as const) {
+      await store.retain(retention(tier), later);
+      expect(Math.abs((await seen()) - before)).toBeLessThanOrEqual(5 * MINUTE);
+    }
   });
 
   it("use what a crash left, once", async () => {

@@ -1,10 +1,18 @@
 /** Artifacts: uploads in pieces, what is refused, quotas, downloads, and a server that is killed in the middle. */
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { afterAll, afterEach, expect, test } from "vitest";
 import type { ArtifactJson, ArtifactsJson } from "../../src/model/documents/artifact_document.js";
+import type { IngestJson } from "../../src/model/documents/ingest_document.js";
 import { type ArtifactAnswer, MOST_PIECE_BYTES } from "../../src/model/wire/artifacts.js";
 import { streamBytes } from "../../src/recording/streams.fixture.js";
 import { execute, removeScratch, scratch, tidemark } from "../run.js";
@@ -113,6 +121,21 @@ test("files arrive in pieces, are listed once complete, and are downloaded as th
     "application/vnd.tidemark.columns",
   ]);
   expect((await download(id, "heap-42.json/report")).status).toBe(400);
+  const address = `${server.url}/api/v1/artifacts/${id}/heap-42.json`;
+  for (let n = 0; n < 5; n += 1) {
+    const head = await fetch(address, { method: "HEAD" });
+    expect([head.status, head.headers.get("content-length")]).toEqual([200, "1000000"]);
+  }
+  const descriptors = `/proc/${server.child.pid}/fd`;
+  const open = () =>
+    readdirSync(descriptors).filter((fd) => {
+      try {
+        return readlinkSync(join(descriptors, fd)).endsWith("heap-42.json");
+      } catch {
+        return false;
+      }
+    });
+  await expect.poll(open).toEqual([]);
 });
 
 test("a server that is killed keeps what it acknowledged, and the rest can be sent", async () => {
@@ -169,6 +192,14 @@ test("what does not fit is refused in one line, and nothing of it is kept", asyn
     expect([given, answer.error]).toEqual([status, expect.stringMatching(line)]);
     expect(answer.error).not.toContain("\n");
   }
+  const { refused } = (await ask(`${server.url}/api/v1/ingest`)).body as IngestJson;
+  expect(refused).toEqual([
+    expect.objectContaining({
+      path: "/api/v1/artifacts/{id}/{name}",
+      requests: cases.length,
+      lastError: expect.stringMatching(/not encoded/),
+    }),
+  ]);
   const evil = about([{ name: "../../etc/passwd", capture: "gpu", pid: 1 }]);
   expect((await put(sum(evil).slice(0, 32), "about.json", evil)).status).toBe(400);
   for (const path of [`${id}/a`, "..%2f..%2fmeta.duckdb/about.json", `${id}/.a.part`, `${id}/..`]) {

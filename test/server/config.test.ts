@@ -44,8 +44,8 @@ test("SIGHUP reads tokens, limits and the log's level again; a broken file chang
   server = await startServer(join(folder, "data"), { options: ["--config", config] });
   expect(await statusWith("the-first-token-of-all")).toBe(200);
   writeFileSync(join(folder, "tokens"), "read another-token-of-ours\n");
-  write("token_file: tokens", "log: requests", "load: [more.tidemark]");
-  await reloaded(/read .*serve\.yaml again; load will apply at the next start/);
+  write("token_file: tokens", "log: requests", "load: [more.tidemark]", "label_values: 9");
+  await reloaded(/read .*serve\.yaml again; label_values, load will apply at the next start/);
   expect(await statusWith("the-first-token-of-all")).toBe(401);
   expect(await statusWith("another-token-of-ours")).toBe(200);
   expect(server.said()).toContain('"path":"/api/v1/services"');

@@ -253,7 +253,9 @@ function reloading(
           (name) => JSON.stringify(options[name]) !== JSON.stringify(first[name]),
         );
         const rest =
-          waiting.length === 0 ? "" : `; ${waiting.join(", ")} will apply at the next start`;
+          waiting.length === 0
+            ? ""
+            : `; ${waiting.map(inFile).join(", ")} will apply at the next start`;
         say(`read ${path} again${rest}`);
       } catch (error) {
         say(`${reasonOf(error).message}; the old settings remain in force`);
@@ -261,6 +263,9 @@ function reloading(
     },
   };
 }
+
+/** The name of a setting in the configuration file. */
+const inFile = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** Settings that a running server cannot change. */
 const AT_START = ["listen", "store", "labelValues", "load", "watch", "policy"] as const;

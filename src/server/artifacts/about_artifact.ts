@@ -2,7 +2,10 @@ import { z } from "zod";
 import { type ArtifactJson, CAPTURES } from "../../model/documents/artifact_document.js";
 import { ARTIFACT_ABOUT, ARTIFACT_FILE_NAME } from "../../model/wire/artifacts.js";
 
-const text = z.string().max(4096);
+export const MOST_LISTED_FILES = 1_000;
+
+/** MOST_ABOUT_BYTES bounds the length of texts. */
+const text = z.string();
 const whole = z.number().int().nonnegative();
 const fileName = z
   .string()
@@ -22,7 +25,7 @@ const ABOUT = z.object({
   files: z
     .array(z.object({ name: fileName, capture: z.enum([...CAPTURES, "recording"]), pid: whole }))
     .min(1)
-    .max(1_000),
+    .max(MOST_LISTED_FILES),
   problems: z.array(text).max(1_000),
 });
 

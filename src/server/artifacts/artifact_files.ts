@@ -8,7 +8,15 @@
  * Folders with an about.json that somebody copied there are listed, too.
  */
 import { createHash } from "node:crypto";
-import { createReadStream, existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  createReadStream,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { type FileHandle, open, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
@@ -21,7 +29,7 @@ import {
   MOST_PIECE_BYTES,
 } from "../../model/wire/artifacts.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
-import { aboutArtifact } from "./about_artifact.js";
+import { aboutArtifact, MOST_LISTED_FILES } from "./about_artifact.js";
 
 export interface ArtifactLimits {
   /** Artifacts, their age since they were received, their size, and the size of one of them. */
@@ -58,6 +66,10 @@ export interface ArtifactOutcome {
 /** An artifact that is not completed is removed after this time. */
 const LONGEST_INCOMPLETE_MS: Millis = 86_400_000;
 const OPENS = /^recording$/;
+/** The files that an about.json may list, and itself. */
+const MOST_FILES = MOST_LISTED_FILES + 1;
+/** What was received of a file, and the sum of a complete one. */
+const OWN_FILE = /^\.(.*)\.(part|sha256)$/;
 
 export class ArtifactFiles {
   readonly #folder: string;
@@ -104,12 +116,10 @@ export class ArtifactFiles {
         ? done(bytes)
         : refused(409, "another file of this name is part of the artifact");
     }
-    const { mostArtifactBytes } = this.#limits();
-    const others = this.#bytesOf(id) - this.#received(id, name);
-    if (others + bytes > mostArtifactBytes) {
+    const excess = this.#excessOf(piece);
+    if (excess !== null) {
       await drain(piece.body);
-      const limit = `${Math.floor(mostArtifactBytes / 2 ** 20)} MiB`;
-      return refused(413, `the artifact is too large: the limit artifact-bytes is ${limit}`);
+      return excess;
     }
     try {
       makeFolder(this.#pathOf(id));
@@ -117,6 +127,26 @@ export class ArtifactFiles {
     } catch (error) {
       return refused(503, `the server cannot store it: ${reasonOf(error).message}`);
     }
+  }
+
+  /** Why there is no room for a file; null: there is. */
+  #excessOf({ id, name, bytes }: ArtifactPiece): ArtifactOutcome | null {
+    const { mostArtifactBytes, mostBytes } = this.#limits();
+    const most = Math.min(mostArtifactBytes, mostBytes);
+    const whole = this.#bytesOf(id) - this.#received(id, name) + bytes;
+    if (whole > most) {
+      const limit = `${Math.floor(most / 2 ** 20)} MiB`;
+      return refused(413, `the artifact is too large: the limit artifact-bytes is ${limit}`);
+    }
+    if (this.#namesIn(id, name).size > MOST_FILES) {
+      return refused(413, `the artifact has too many files: the limit is ${MOST_FILES}`);
+    }
+    const others = this.#ids()
+      .filter((other) => other !== id && !this.#has(other, ARTIFACT_ABOUT))
+      .reduce((sum, other) => sum + this.#bytesOf(other), 0);
+    return others + whole > mostBytes
+      ? refused(503, "uploads that are not complete use all the space for artifacts; try later")
+      : null;
   }
 
   async #append(piece: ArtifactPiece): Promise<ArtifactOutcome> {
@@ -213,23 +243,34 @@ export class ArtifactFiles {
     return { path, bytes: statSync(path).size };
   }
 
-  /** Removes the oldest artifacts beyond the limits, and those that were never completed. `kept`: stays. */
-  tidy(nowMs: TimeMs, kept = ""): void {
+  /**
+   * Removes the oldest artifacts beyond the limits, which those that are not complete have for themselves, and those that
+   * were never completed. `kept`: stays.
+   * @returns why others could not be removed.
+   */
+  tidy(nowMs: TimeMs, kept = ""): string[] {
+    const failed: string[] = [];
     const { count, keepMs, mostBytes } = this.#limits();
-    const newestFirst = this.#ids()
+    const all = this.#ids()
       .map((id) => ({ id, bytes: this.#bytesOf(id), changedMs: this.#changedMs(id) }))
       .sort((a, b) => Number(b.id === kept) - Number(a.id === kept) || b.changedMs - a.changedMs);
-    let bytes = 0;
-    for (const [at, artifact] of newestFirst.entries()) {
-      bytes += artifact.bytes;
-      const ageMs = nowMs - artifact.changedMs;
-      const isOld =
-        ageMs > keepMs ||
-        (ageMs > LONGEST_INCOMPLETE_MS && !this.#has(artifact.id, ARTIFACT_ABOUT));
-      if (artifact.id !== kept && (at >= count || bytes > mostBytes || isOld)) {
-        rmSync(this.#pathOf(artifact.id), { recursive: true, force: true });
+    for (const isComplete of [true, false]) {
+      const longestMs = isComplete ? keepMs : Math.min(keepMs, LONGEST_INCOMPLETE_MS);
+      const newestFirst = all.filter(({ id }) => this.#has(id, ARTIFACT_ABOUT) === isComplete);
+      let bytes = 0;
+      for (const [at, artifact] of newestFirst.entries()) {
+        bytes += artifact.bytes;
+        const isOld = nowMs - artifact.changedMs > longestMs;
+        if (artifact.id !== kept && (at >= count || bytes > mostBytes || isOld)) {
+          try {
+            rmSync(this.#pathOf(artifact.id), { recursive: true, force: true });
+          } catch (error) {
+            failed.push(reasonOf(error).message);
+          }
+        }
       }
     }
+    return failed;
   }
 
   #stored(id: string, about: ArtifactJson): StoredArtifactJson {
@@ -251,7 +292,9 @@ export class ArtifactFiles {
 
   /** Names of folders; others are not artifacts. */
   #ids(): string[] {
-    return readdirSync(this.#folder).filter((name) => ARTIFACT_FILE_NAME.test(name));
+    return readdirSync(this.#folder, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && ARTIFACT_FILE_NAME.test(entry.name))
+      .map(({ name }) => name);
   }
 
   #aboutOf(id: string): ArtifactJson | null {
@@ -282,14 +325,26 @@ export class ArtifactFiles {
   }
 
   #sizeOf(id: string, name: string): Bytes {
-    return statSync(this.#pathOf(id, name), { throwIfNoEntry: false })?.size ?? 0;
+    return lstatSync(this.#pathOf(id, name), { throwIfNoEntry: false })?.size ?? 0;
   }
 
   #bytesOf(id: string): Bytes {
-    const path = this.#pathOf(id);
-    return existsSync(path)
-      ? readdirSync(path).reduce((sum, name) => sum + this.#sizeOf(id, name), 0)
-      : 0;
+    return this.#entries(id).reduce((sum, name) => sum + this.#sizeOf(id, name), 0);
+  }
+
+  /** The names of an artifact's files, complete or not, and of one more. */
+  #namesIn(id: string, more: string): Set<string> {
+    const names = this.#entries(id).map((name) => name.replace(OWN_FILE, "$1"));
+    return new Set([...names, more]);
+  }
+
+  /** None if the folder cannot be read. */
+  #entries(id: string): string[] {
+    try {
+      return readdirSync(this.#pathOf(id));
+    } catch {
+      return [];
+    }
   }
 
   #changedMs(id: string): TimeMs {

@@ -82,8 +82,9 @@ export function buildApp(parts: AppParts): Hono {
     const ms = Math.round((performance.now() - begun) * 10) / 10;
     counts.count(context.res.status, ms);
     const refused: unknown = context.get(REFUSED as never);
-    if (typeof refused === "string" && isCollectors(context)) {
-      parts.deliveries.refused(path, refused, Date.now());
+    const route = routeOfCollectors(context);
+    if (typeof refused === "string" && route !== undefined) {
+      parts.deliveries.refused(route, refused, Date.now());
     }
     parts.log({ method, path, status: context.res.status, ms });
   });
@@ -194,18 +195,20 @@ function addIngest(app: Hono, { ingest, tokens }: AppParts): void {
 /** Routes below /api/v1 that collectors use: they have a scope of their own in place of read. */
 const COLLECTORS = API_ROUTES.filter(({ scope }) => scope === "ingest" || scope === "act").map(
   ({ method, path }) => ({
+    path,
     method: method.toUpperCase(),
     form: new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^/]+")}$`),
   }),
 );
 
-function isCollectors({ req }: Context): boolean {
-  return COLLECTORS.some(({ method, form }) => method === req.method && form.test(req.path));
+/** The path of the route that collectors use, with the names of its parameters. */
+function routeOfCollectors({ req }: Context): string | undefined {
+  return COLLECTORS.find(({ method, form }) => method === req.method && form.test(req.path))?.path;
 }
 
 function needs(scope: Scope, tokens: Tokens) {
   return async (context: Context, next: () => Promise<void>) => {
-    if (scope === "read" && isCollectors(context)) {
+    if (scope === "read" && routeOfCollectors(context) !== undefined) {
       return next();
     }
     if (!tokens.allow(scope, context.req.header("authorization"))) {

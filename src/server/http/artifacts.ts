@@ -12,7 +12,7 @@ import {
   MOST_ABOUT_BYTES,
 } from "../../model/wire/artifacts.js";
 import type { StreamFiles } from "../../store/index.js";
-import { refusal } from "../answers/refusal.js";
+import { REFUSED, refusal } from "../answers/refusal.js";
 import type { ArtifactFiles } from "../artifacts/artifact_files.js";
 import { ARTIFACT_FILE, ARTIFACT_REPORT, ARTIFACTS, PUT_ARTIFACT } from "./api_routes.js";
 import { columns } from "./columns.js";
@@ -60,12 +60,14 @@ export function addArtifacts(
   };
   app.get(routed(ARTIFACT_FILE.path), (context) => {
     const { path, bytes, name } = found(context);
-    const body = Readable.toWeb(createReadStream(path)) as ReadableStream;
-    return context.body(body, 200, {
+    const headers = {
       "content-type": "application/octet-stream",
       "content-length": String(bytes),
       "content-disposition": `attachment; filename="${name}"`,
-    });
+    };
+    return context.req.method === "HEAD"
+      ? context.body(null, 200, headers)
+      : context.body(Readable.toWeb(createReadStream(path)) as ReadableStream, 200, headers);
   });
   app.get(routed(ARTIFACT_REPORT.path), async (context) => {
     const { path, name } = found(context);
@@ -96,6 +98,9 @@ export function addArtifacts(
     const { status, answer } = await artifacts.take({ id, name, ...asked, body });
     if (status === 200 && name === ARTIFACT_ABOUT) {
       changed();
+    }
+    if (answer.error !== undefined && answer.nextOffset === undefined) {
+      context.set(REFUSED as never, answer.error as never);
     }
     return context.json(answer, status);
   });

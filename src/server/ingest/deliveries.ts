@@ -48,8 +48,10 @@ export class Deliveries {
     }
   }
 
+  /** `path`: of a route. */
   refused(path: string, error: string, nowMs: TimeMs): void {
     const requests = (this.#refused.get(path)?.requests ?? 0) + 1;
+    this.#refused.delete(path);
     this.#refused.set(path, { requests, lastMs: nowMs, lastError: oneLine(error, LONGEST_ERROR) });
     dropOldest(this.#refused);
   }

@@ -1,7 +1,7 @@
 /**
  * Copies everything that a server keeps while it runs, and restores it.
  *
- *     FOLDER/meta.duckdb, days/, streams/, artifacts/, alerts.json, actions.jsonl ── backUp ──► BACKUP/data/... and, last, BACKUP/backup.json (names, sizes, SHA-256)
+ *     FOLDER/meta.duckdb, days/, streams/, artifacts/, alerts.json, actions.jsonl, requests.json ── backUp ──► BACKUP/data/... and, last, BACKUP/backup.json (names, sizes, SHA-256)
  *     FOLDER ◄── restore: checks every file against backup.json ───────────── BACKUP
  *
  * The database is copied before the streams. A stream only grows, so the copy of a stream holds at least the frames that
@@ -34,9 +34,9 @@ const FORM = 1;
 /** A restore writes to this folder; when all files are there, it moves them into place. */
 const UNFINISHED = "restoring";
 const NAME =
-  /^(meta\.duckdb(\.wal)?|days\/\d{4}-\d\d-\d\d(\.(10m|1h|1d))?\.duckdb(\.wal)?|streams\/[0-9a-f]{32}\.tidemark|alerts\.json|actions\.jsonl|artifacts\/[\w-][\w.-]*\/[\w-][\w.-]*)$/;
+  /^(meta\.duckdb(\.wal)?|days\/\d{4}-\d\d-\d\d(\.(10m|1h|1d))?\.duckdb(\.wal)?|streams\/[0-9a-f]{32}\.tidemark|alerts\.json|actions\.jsonl|requests\.json|artifacts\/[\w-][\w.-]*\/[\w-][\w.-]*)$/;
 /** Files beside the database and the streams, each of which is replaced or appended to as a whole. */
-const BESIDE = ["alerts.json", "actions.jsonl"];
+const BESIDE = ["alerts.json", "actions.jsonl", "requests.json"];
 const ARTIFACTS = "artifacts";
 
 interface BackupFile {
@@ -147,14 +147,17 @@ export function refuseUnfinished(folder: string): void {
   }
 }
 
-/** Complete artifacts. One that retention removes meanwhile is left out. */
+/** Complete artifacts: ordinary files whose names a restore accepts. One that retention removes meanwhile is left out. */
 async function copyArtifacts(from: string, to: string): Promise<void> {
   for (const id of existsSync(from) ? readdirSync(from) : []) {
     const about = join(from, id, "about.json");
     if (NAME.test(`${ARTIFACTS}/${id}/about.json`) && existsSync(about)) {
       makeFolder(join(to, id));
-      for (const name of readdirSync(join(from, id)).filter((each) => !each.startsWith("."))) {
-        await copyIfThere(join(from, id, name), join(to, id, name));
+      for (const entry of readdirSync(join(from, id), { withFileTypes: true })) {
+        const { name } = entry;
+        if (entry.isFile() && NAME.test(`${ARTIFACTS}/${id}/${name}`)) {
+          await copyIfThere(join(from, id, name), join(to, id, name));
+        }
       }
     }
   }

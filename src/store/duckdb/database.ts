@@ -193,6 +193,7 @@ export class StoreDatabase {
 
   async #attach(day: Day, tier: Tier): Promise<void> {
     const schema = schemaNamed(day, tier);
+    await this.#closeRetired((name) => name === schema);
     await this.metaWriter.run(
       `ATTACH IF NOT EXISTS '${quoted(this.#fileOf(day, tier))}' AS ${schema}`,
     );
@@ -209,6 +210,7 @@ export class StoreDatabase {
     const [schema, file] = [this.schemaOf(day), this.#fileOf(day, this.tierOf(day))];
     this.#days.delete(day);
     await this.metaWriter.run(`DETACH ${schema}`);
+    await this.#closeRetired((name) => name.startsWith(schemaNamed(day, "raw")));
     removeFile(file);
   }
 
@@ -247,20 +249,35 @@ export class StoreDatabase {
     }
   }
 
+  get isEnding(): boolean {
+    return this.#isEnding;
+  }
+
   /** Interrupts what is being built, now and later. */
   endBuilds(): void {
     this.#isEnding = true;
     this.#building?.interrupt();
   }
 
-  /** Puts a built file in place of the day's own; nothing may be written to the day meanwhile. */
+  /** Puts a built file in place of the day's own; nothing may be written to the day meanwhile. After an error, the day
+   * has only its own file: rows that arrive later go there. */
   async replace(day: Day, tier: Tier): Promise<void> {
     const before = { schema: this.schemaOf(day), file: this.#fileOf(day, this.tierOf(day)) };
     const path = this.#unfinishedOf(day, tier);
-    syncFile(path);
-    renameSync(path, this.#fileOf(day, tier));
-    syncFile(join(this.#folder, "days"));
-    await this.#attach(day, tier);
+    const file = this.#fileOf(day, tier);
+    try {
+      syncFile(path);
+      renameSync(path, file);
+      syncFile(join(this.#folder, "days"));
+      await this.#attach(day, tier);
+    } catch (error) {
+      await this.metaWriter
+        .run(`DETACH DATABASE IF EXISTS ${schemaNamed(day, tier)}`)
+        .catch(() => {}); // the first error is more informative
+      removeFile(path);
+      removeFile(file);
+      throw error;
+    }
     this.#retired.push(before.schema);
     removeFile(before.file);
   }
@@ -270,10 +287,13 @@ export class StoreDatabase {
   }
 
   /** Closes files that were replaced long enough ago that no query reads them. */
-  async closeRetired(): Promise<void> {
-    const retired = this.#retired;
-    this.#retired = [];
-    for (const schema of retired) {
+  closeRetired(): Promise<void> {
+    return this.#closeRetired(() => true);
+  }
+
+  async #closeRetired(isMeant: (schema: string) => boolean): Promise<void> {
+    for (const schema of this.#retired.filter(isMeant)) {
+      this.#retired = this.#retired.filter((name) => name !== schema);
       await this.metaWriter.run(`DETACH ${schema}`);
     }
   }

@@ -2,23 +2,29 @@
  * Bounds the values of labels: a label with a value for each request or user would make as many rows as there are requests.
  * A service's label keeps its first values; further ones become {@link OVERFLOW}, so their figures stay in every sum.
  */
+import { createHash } from "node:crypto";
 import type { LabelUse } from "../interface/store.js";
 import { type Rows, rowsOf, type StoreDatabase } from "./database.js";
 
 export const OVERFLOW = "__overflow__";
-/** Values beyond the budget that are counted. */
+/** Values beyond the budget that are counted, of a label and of all labels. */
 const MOST_COUNTED = 10_000;
+const MOST_COUNTED_OF_ALL = 200_000;
+const HASH_LENGTH = 16;
 
 interface Known {
   readonly service: string;
   readonly label: string;
   readonly values: Set<string>;
+  /** Their hashes: a value may be long. */
   readonly overflowed: Set<string>;
 }
 
 export class LabelBudget {
   readonly #most: number;
   readonly #known = new Map<string, Known>();
+  /** Values beyond the budget, of all labels. */
+  #counted = 0;
   /** Accepted values that are not in the table yet. */
   #added: { service: string; label: string; value: string }[] = [];
 
@@ -48,8 +54,10 @@ export class LabelBudget {
       return value;
     }
     if (values.size >= this.#most) {
-      if (overflowed.size < MOST_COUNTED) {
-        overflowed.add(value);
+      if (overflowed.size < MOST_COUNTED && this.#counted < MOST_COUNTED_OF_ALL) {
+        const before = overflowed.size;
+        overflowed.add(createHash("sha256").update(value).digest("base64").slice(0, HASH_LENGTH));
+        this.#counted += overflowed.size - before;
       }
       return OVERFLOW;
     }

@@ -3,6 +3,8 @@
  * shrinks first, and only then the oldest day goes.
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
+import { oneLine } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import { type Day, dayNamed, rowsOf, type StoreDatabase } from "../duckdb/database.js";
 import { rollStatements } from "../duckdb/queries/roll_sql.js";
 import type { Retained, Retention } from "../interface/store.js";
@@ -12,6 +14,13 @@ const DAY_MS: Millis = 86_400_000;
 
 /** Profiles of runs that are longer than 50 days hold for longer; rows that are that late are rare. */
 const LONGEST_CARRY_DAYS = 8;
+const LONGEST_REASON = 300;
+
+/**
+ * "busy": rows of the day arrived meanwhile; the day is as before, and is rolled up another time. "closing": the store
+ * is being closed. "failed": for example, a disk that is full has no room for the coarser file.
+ */
+type RollOutcome = "done" | "busy" | "closing" | "failed";
 
 /** Runs work while nothing else is written. */
 type Alone = <Result>(work: () => Promise<Result>) => Promise<Result>;
@@ -24,16 +33,25 @@ export async function retainDays(
 ): Promise<Retained> {
   const removed: Day[] = [];
   const rolled: { day: Day; tier: Tier }[] = [];
+  const failed = new Map<Day, string>();
   const remove = async (day: Day) => {
     await alone(() => database.remove(day));
     removed.push(day);
   };
-  const roll = async (day: Day, tier: Tier) => {
-    const isDone = await rollDay(database, alone, day, tier);
-    if (isDone) {
-      rolled.push({ day, tier });
+  const roll = async (day: Day, tier: Tier): Promise<RollOutcome> => {
+    try {
+      if (!(await rollDay(database, alone, day, tier))) {
+        return "busy";
+      }
+    } catch (error) {
+      if (database.isEnding) {
+        return "closing";
+      }
+      failed.set(day, oneLine(reasonOf(error).message, LONGEST_REASON));
+      return "failed";
     }
-    return isDone;
+    rolled.push({ day, tier });
+    return "done";
   };
   await alone(() => database.closeRetired());
   const oldest = dayNamed(nowMs - keepMs);
@@ -44,22 +62,23 @@ export async function retainDays(
   }
   for (const day of database.days) {
     const tier = tierAt(nowMs - Date.parse(day) - DAY_MS, tiers);
-    if (isCoarser(tier, database.tierOf(day))) {
+    if (isCoarser(tier, database.tierOf(day)) && !database.isEnding) {
       await roll(day, tier);
     }
   }
-  while (bytesOf(database) > mostBytes && database.days.length > 1) {
+  while (!database.isEnding && bytesOf(database) > mostBytes && database.days.length > 1) {
     const older = database.days.slice(0, -1);
     const fine = finest(database, older);
     const tier = fine === undefined ? null : nextTier(database.tierOf(fine));
-    // A disk that is full has no room for the coarser file.
-    const isSmaller =
-      fine !== undefined && tier !== null && (await roll(fine, tier).catch(() => false));
-    if (!isSmaller) {
+    const outcome = fine === undefined || tier === null ? "failed" : await roll(fine, tier);
+    if (outcome === "busy" || outcome === "closing") {
+      break;
+    }
+    if (outcome === "failed") {
       await remove(older[0] as Day);
     }
   }
-  return { removed, rolled };
+  return { removed, rolled, failed: [...failed].map(([day, reason]) => ({ day, reason })) };
 }
 
 export function bytesOf(database: StoreDatabase): number {

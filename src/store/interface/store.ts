@@ -134,6 +134,8 @@ export interface Retained {
   readonly removed: readonly string[];
   /** Days that moved to this tier. */
   readonly rolled: readonly { readonly day: string; readonly tier: string }[];
+  /** Days that could not be rolled up, in one line each. */
+  readonly failed: readonly { readonly day: string; readonly reason: string }[];
 }
 
 export interface StoreSettings {

@@ -151,6 +151,11 @@ const TIER_TEXT: Readonly<Record<Tier, string>> = {
   "1d": "a day",
 };
 
+/** When a row of the metrics `m` saw its program. A row of a coarser tier holds until its last reading is no longer valid;
+ * figures other than these are valid long after a program has ended. */
+const SEEN = `CASE WHEN m.carry_ms = 0 THEN m.ts_ms WHEN m.name IN ('treeRssBytes', 'liveBytes')
+  THEN m.ts_ms + greatest(0, m.carry_ms - ${CARRY_MS}) END`;
+
 /** Recorded programs that reported within the window. */
 async function instancesIn(
   database: StoreDatabase,
@@ -167,7 +172,7 @@ async function instancesIn(
         SELECT s.* FROM series s WHERE s.series_id = s.root_id AND (${condition})),
       reported AS (
         SELECT m.series_id,
-          max(m.ts_ms + m.carry_ms) AS last_ms,
+          max(${SEEN}) AS last_ms,
           arg_max(m.value, m.ts_ms) FILTER (m.name = 'treeRssBytes') AS rss,
           max(m.most) FILTER (m.name = 'treeRssBytes') AS peak,
           arg_max(m.value, m.ts_ms) FILTER (m.name = 'cgroupLimitBytes') AS limit_bytes,
@@ -175,6 +180,7 @@ async function instancesIn(
         FROM ${metrics} m JOIN root USING (series_id)
         WHERE m.ts_ms + m.carry_ms >= $start_ms AND m.ts_ms < $end_ms
         GROUP BY m.series_id
+        HAVING max(${SEEN}) >= $start_ms
         UNION ALL
         SELECT p.series_id, max(p.ts_ms), NULL, NULL, NULL, arg_max(p.live_bytes, p.ts_ms)
         FROM ${profiles} p JOIN root USING (series_id)
