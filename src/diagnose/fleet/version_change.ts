@@ -17,7 +17,7 @@ export function changeBetween(
 ): NonNullable<FleetDiagnosisJson["change"]> | null {
   const version = first ?? versions.at(-1);
   const earlier = version === undefined ? [] : versions.slice(0, versions.indexOf(version));
-  // A version that ran too short says nothing about growth.
+  // Growth of a version that ran too short is unknown.
   const against = earlier.findLast(({ growth }) => growth !== null && growth.shape !== "short");
   if (version === undefined || against === undefined) {
     return null;
