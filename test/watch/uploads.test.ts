@@ -153,13 +153,45 @@ test("a large file in pieces, with the token; a second one follows", async () =>
 
 test.each([
   ["too large for the server", { status: 413, error: "artifact-bytes is 1 GiB" }, /artifact-bytes/],
-  ["damaged on the way", { status: 400, error: "the SHA-256 differs" }, /SHA-256/],
+  ["of another form", { status: 400, error: "files: too many" }, /too many/],
 ])("%s: refused once, not sent again", async (_, refusal, why) => {
   const path = artifact(watched().folder, 100);
   server.refusal = refusal;
   const { uploads, next } = await uploading(watched().folder);
   expect(await next()).toMatchObject({ kind: "not-uploaded", why: expect.stringMatching(why) });
   expect(readFileSync(join(path, SENT_MARK), "utf8")).toMatch(/^not sent: /);
+  await uploads.close();
+});
+
+test.each([413, 400])("status %i of a proxy is no refusal of the server", async (status) => {
+  const path = artifact(watched().folder, 100);
+  server.proxy = { status, body: "<html>Request Entity Too Large</html>" };
+  const { uploads, next } = await uploading(watched().folder);
+  expect(await next()).toMatchObject({
+    kind: "not-uploaded",
+    why: expect.stringMatching(/not an answer of the server: probably a proxy.*tried again$/),
+  });
+  expect(isSent(path)).toBe(false);
+  server.proxy = null;
+  expect(await next()).toMatchObject({ kind: "uploaded" });
+  await uploads.close();
+});
+
+test.each([
+  ["the file", 1, /^uploaded$/],
+  ["the file twice", 2, /^uploaded$/],
+  ["the file each time", 100, /^not-uploaded$/],
+])("damaged on the way: %s", async (_, damaged, outcome) => {
+  const path = artifact(watched().folder, 100);
+  server.damaged = damaged;
+  const { uploads, next } = await uploading(watched().folder);
+  expect((await next())?.kind).toMatch(outcome);
+  expect(isSent(path)).toBe(damaged < 100);
+  server.damaged = 0;
+  if (damaged === 100) {
+    expect(await next()).toMatchObject({ kind: "uploaded" });
+  }
+  expectSame(path);
   await uploads.close();
 });
 
