@@ -13,6 +13,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { Artifacts } from "../../src/collect/kept/artifacts.js";
 import { SENT_MARK, type UploadEvent, Uploads } from "../../src/collect/kept/uploads.js";
 import type { ArtifactJson, ArtifactsJson } from "../../src/model/documents/artifact_document.js";
+import { MOST_ABOUT_BYTES } from "../../src/model/wire/artifacts.js";
+import { aboutArtifact } from "../../src/server/artifacts/about_artifact.js";
 import { until } from "../run.js";
 import { startServer } from "../server/running_server.js";
 import { ArtifactServer } from "./artifact_server.js";
@@ -136,6 +138,32 @@ async function uploading(folder: string) {
   };
   return { uploads, next };
 }
+
+test("a description with long texts is shortened to what a server takes", () => {
+  const path = artifact(watched().folder, 1);
+  const artifacts = new Artifacts(watched().folder);
+  const long = "\u0001€".repeat(100_000);
+  const about = JSON.parse(readFileSync(join(path, "about.json"), "utf8")) as ArtifactJson;
+  const command = [
+    "python",
+    "-c",
+    long,
+    ...Array<string>(50_000).fill("--word"),
+    ...Array<string>(99).fill(long),
+  ];
+  artifacts.written(path, {
+    ...about,
+    command,
+    reason: long,
+    problems: [...Array<string>(5_000).fill(long)],
+  });
+  const text = readFileSync(join(path, "about.json"), "utf8");
+  expect(Buffer.byteLength(text)).toBeLessThan(MOST_ABOUT_BYTES);
+  const taken = aboutArtifact(text) as ArtifactJson;
+  expect(taken).toEqual(JSON.parse(text));
+  expect(taken.command.slice(0, 4)).toEqual(["python", "-c", `${long.slice(0, 4_095)}…`, "--word"]);
+  expect([taken.command.at(-1), taken.problems.at(-1)]).toEqual(["…", "…"]);
+});
 
 test("a large file in pieces, with the token; a second one follows", async () => {
   const { folder } = watched();
