@@ -9,7 +9,7 @@
  * | the collector or the server is killed | the server names the offset from which it continues |
  * | the server refuses the artifact (too large, another form) | a line gives the reason; it is not sent again |
  * | a file was damaged on the way | it is sent again from the beginning |
- * | a proxy refuses a request (larger than its limit) | a line says so; tried again, at growing intervals |
+ * | a proxy refuses a request (larger than its limit) | a line reports that; tried again, at growing intervals |
  * | the collector is killed before the mark | the server answers that it has everything |
  *
  * One piece is on its way at a time, and after each there is a pause as long as it took, so that frames are not held up.
