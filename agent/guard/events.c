@@ -9,7 +9,7 @@
  *   exit PID STATUS        a process ended, with its wait status (WIFSIGNALED and so on), whoever its parent is
  *   lost                   the kernel dropped events, because they were not read in time
  *
- * Lines are written together, at most five times a second. It ends when its standard input does: with the collector.
+ * Lines are written together, at most five times a second, and none waits much longer than a fifth of a second. It ends when its standard input does: with the collector.
  * Exit status: 0, or 1 with the errno on standard output (`refused ERRNO`) if there are no events here. */
 #include "guard.h"
 
@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Room for a burst of a few ten thousand events between two reads. */
@@ -112,15 +113,22 @@ static int refused(void) {
     return 1;
 }
 
+static int64_t now_ms(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
 int report_events(void) {
     static char buffer[1 << 16] __attribute__((aligned(NLMSG_ALIGNTO)));
     setvbuf(stdout, NULL, _IOFBF, 1 << 16);
     int fd = listen_to_kernel();
     if (fd < 0)
         return refused();
-    for (int unwritten_ms = 0;;) {
+    for (int64_t flush_ms = 0;;) { /* when lines are to be written; 0: there are none */
         struct pollfd ready[2] = {{.fd = fd, .events = POLLIN}, {.fd = 0, .events = POLLIN}};
-        int count = poll(ready, 2, unwritten_ms ? FLUSH_MS : -1);
+        int64_t left_ms = flush_ms - now_ms();
+        int count = poll(ready, 2, flush_ms == 0 ? -1 : left_ms > 0 ? (int)left_ms : 0);
         if (count < 0 && errno != EINTR)
             return refused();
         char byte;
@@ -139,9 +147,11 @@ int report_events(void) {
             if (from.nl_pid == 0 && !print_messages(buffer, (size_t)length)) /* 0: the kernel */
                 return 1;
         }
-        unwritten_ms += GATHER_MS;
-        if (count == 0 || unwritten_ms >= FLUSH_MS) {
-            unwritten_ms = 0;
+        int64_t read_ms = now_ms();
+        if (flush_ms == 0) {
+            flush_ms = read_ms + FLUSH_MS;
+        } else if (read_ms >= flush_ms) {
+            flush_ms = 0;
             if (fflush(stdout) != 0)
                 return 0; /* nobody reads */
         }

@@ -121,8 +121,11 @@ export class Collector {
     this.#events = new ProcessEvents({
       clock: monotonicMs,
       onUnavailable: (why) => options.onEvent({ kind: "no-events", why }),
+      onLost: () => options.onEvent({ kind: "events-lost" }),
     });
-    this.#lastMoments = new LastMoments({ events: this.#events, capture: want });
+    this.#lastMoments = new LastMoments({
+      ...{ events: this.#events, clock: monotonicMs, capture: want },
+    });
     this.#uploads =
       options.to === null ? null : new Uploads(options.to, this.#artifacts, options.onEvent);
     this.#actions = new Actions({
@@ -169,6 +172,7 @@ export class Collector {
     for (const { stop } of growing) {
       stop.abort();
     }
+    this.#lastMoments.close();
     const captured = this.#captures.close();
     await Promise.all([
       ...growing.map(({ ended }) => ended),
@@ -310,10 +314,11 @@ export class Collector {
   /** If the program ran out of memory or crashed, its last moment is kept; otherwise its recording gets a last verdict. */
   #ended({ program, rule }: Watched, growing: Growing, end: ProgramEnd): void {
     const { path, kind } = growing;
-    const isKept = this.#lastMoments.ended(program, path, end.memoryEnds, end.isOrderly);
-    if (!isKept && kind === "agent" && this.#wantsVerdicts(rule)) {
-      this.#verdicts.ended(this.#judged(program, growing, 0));
-    }
+    this.#lastMoments.ended(program, path, end.memoryEnds, () => {
+      if (kind === "agent" && this.#wantsVerdicts(rule)) {
+        this.#verdicts.ended(this.#judged(program, growing, 0));
+      }
+    });
   }
 
   /** Without a server, verdicts are made here; with one, only for the triggers and actions that wait for them. */

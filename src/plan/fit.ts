@@ -108,25 +108,33 @@ function servingFit(
   };
 }
 
-/** Each method on each device, with the request's other options. @param shared by method: for calls with one device each */
-export function fitTable(
+/**
+ * The rows of {@link fitTable}, each searched for when it is called.
+ * @param shared by method: for calls with one device each
+ */
+export function fitRows(
   model: ModelShape,
   request: PlanRequest,
   gpus: readonly Gpu[],
   shared = new Map<string, KnownFootprints>(),
-): PlanFitJson[] {
+): (() => PlanFitJson)[] {
   const jobs = jobsOf(model, request).map((job) => {
     const known: KnownFootprints = shared.get(job.name) ?? new Map();
     shared.set(job.name, known);
     return { ...job, known };
   });
   return gpus.flatMap((gpu) =>
-    jobs.flatMap(({ name, job, known }) => {
+    jobs.map(({ name, job, known }) => () => {
       const own = { ...job, gpu };
       requireDivisible(model, planOptions(model, own));
-      return [{ device: gpu.name, method: name, ...fitOf(model, own, known, true) }];
+      return { device: gpu.name, method: name, ...fitOf(model, own, known, true) };
     }),
   );
+}
+
+/** Each method on each device, with the request's other options. */
+export function fitTable(...of: Parameters<typeof fitRows>): PlanFitJson[] {
+  return fitRows(...of).map((row) => row());
 }
 
 interface Job {

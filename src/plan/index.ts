@@ -22,7 +22,7 @@ export { type PlanRequest, planOptions } from "./defaults.js";
 export { GPUS, type Gpu, gpuNamed, gpuOfSize, USUAL_GPU } from "./device/gpus.js";
 export { withJobConfigs } from "./files/job_config.js";
 export { readLog, readModel } from "./files/read_model.js";
-export { fitTable } from "./fit.js";
+export { fitRows, fitTable } from "./fit.js";
 export { CACHE_TYPES, LLAMA_CACHE_TYPES } from "./job/cache_types.js";
 export { OPTIMIZERS, type OptimizerName } from "./job/optimizers.js";
 export * from "./job/options.js";

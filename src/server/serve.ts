@@ -143,6 +143,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       changed: () => changes.changed(),
     });
     const handedPolicy = new HandedPolicy(warn);
+    const requests = new RequestBook(folder, warn);
     const app = buildApp({
       store,
       diagnoses,
@@ -157,7 +158,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       reportOfFile,
       actions: new ActionBook(folder, warn),
       actionLimits: () => limits.actions,
-      requests: new RequestBook(folder, warn),
+      requests,
       handedPolicy: () => handedPolicy.text(limits.handedPolicy),
       ingest,
       senders,
@@ -207,6 +208,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     await ingest.stop();
     changes.close();
     await closed(server);
+    requests.close();
     await alerting.stop();
     await verdicts.stop();
   } finally {

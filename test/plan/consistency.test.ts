@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { describe, expect, inject, test } from "vitest";
 import { withPlanOptions } from "../../src/cli/options/plan_options.js";
+import { planWithFitTable } from "../../src/inspect/recorded/plan.js";
 import { formatBytes } from "../../src/model/base/numbers.js";
 import type { PlanJson } from "../../src/model/documents/plan_document.js";
 import { planOptions } from "../../src/plan/defaults.js";
@@ -161,6 +162,18 @@ describe.each(CASES.slice(0, inject("counts").planCases))("%s %s", (name, words)
       );
     }
   });
+});
+
+test("--fit counts rows, also with one device", async () => {
+  const model = shapeOf("bert-base");
+  const request = requestFor("--batch 2 --gpu 4090");
+  const counted: number[][] = [];
+  const { fitTable: rows = [] } = await planWithFitTable(
+    { model, request, plan: planMemory(model, request) },
+    async (...progress) => void counted.push(progress),
+  );
+  expect(rows.length).toBeGreaterThan(2);
+  expect(counted).toEqual(rows.map((_, index) => [index, rows.length]));
 });
 
 test("a row of --fit is what its method plans", () => {

@@ -20,6 +20,10 @@ export class ArtifactServer {
   taken = Number.POSITIVE_INFINITY;
   /** Answers this instead, if not null. */
   refusal: { status: number; error: string } | null = null;
+  /** Answers this to every body, as a proxy before it does. */
+  proxy: { status: number; body: string } | null = null;
+  /** Pieces that lose a byte on the way. */
+  damaged = 0;
   /** Bytes of files that were received, also repeatedly. */
   received = 0;
   readonly tokens = new Set<string | undefined>();
@@ -28,9 +32,19 @@ export class ArtifactServer {
     incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
     incoming.on("end", () => {
       const url = new URL(incoming.url ?? "", "http://x");
+      let sent = Buffer.concat(chunks);
+      if (sent.length > 0 && this.damaged > 0) {
+        this.damaged -= 1;
+        sent = Buffer.from(sent).fill("?", 0, 1);
+      }
       const { status, body } = url.pathname.startsWith(`${ARTIFACTS_PATH}/`)
-        ? this.#put(url, Buffer.concat(chunks), incoming.headers)
+        ? this.#put(url, sent, incoming.headers)
         : { status: 404, body: { error: "no such route" } };
+      if (this.proxy !== null) {
+        outgoing.writeHead(this.proxy.status, { "content-type": "text/html" });
+        outgoing.end(this.proxy.body);
+        return;
+      }
       outgoing.writeHead(status, { "content-type": "application/json" });
       outgoing.end(JSON.stringify(body));
     });

@@ -13,6 +13,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { Artifacts } from "../../src/collect/kept/artifacts.js";
 import { SENT_MARK, type UploadEvent, Uploads } from "../../src/collect/kept/uploads.js";
 import type { ArtifactJson, ArtifactsJson } from "../../src/model/documents/artifact_document.js";
+import { MOST_ABOUT_BYTES } from "../../src/model/wire/artifacts.js";
+import { aboutArtifact } from "../../src/server/artifacts/about_artifact.js";
 import { until } from "../run.js";
 import { startServer } from "../server/running_server.js";
 import { ArtifactServer } from "./artifact_server.js";
@@ -137,6 +139,32 @@ async function uploading(folder: string) {
   return { uploads, next };
 }
 
+test("a description with long texts is shortened to what a server takes", () => {
+  const path = artifact(watched().folder, 1);
+  const artifacts = new Artifacts(watched().folder);
+  const long = "\u0001€".repeat(100_000);
+  const about = JSON.parse(readFileSync(join(path, "about.json"), "utf8")) as ArtifactJson;
+  const command = [
+    "python",
+    "-c",
+    long,
+    ...Array<string>(50_000).fill("--word"),
+    ...Array<string>(99).fill(long),
+  ];
+  artifacts.written(path, {
+    ...about,
+    command,
+    reason: long,
+    problems: [...Array<string>(5_000).fill(long)],
+  });
+  const text = readFileSync(join(path, "about.json"), "utf8");
+  expect(Buffer.byteLength(text)).toBeLessThan(MOST_ABOUT_BYTES);
+  const taken = aboutArtifact(text) as ArtifactJson;
+  expect(taken).toEqual(JSON.parse(text));
+  expect(taken.command.slice(0, 4)).toEqual(["python", "-c", `${long.slice(0, 4_095)}…`, "--word"]);
+  expect([taken.command.at(-1), taken.problems.at(-1)]).toEqual(["…", "…"]);
+});
+
 test("a large file in pieces, with the token; a second one follows", async () => {
   const { folder } = watched();
   const large = artifact(folder, 9_000_001);
@@ -153,13 +181,45 @@ test("a large file in pieces, with the token; a second one follows", async () =>
 
 test.each([
   ["too large for the server", { status: 413, error: "artifact-bytes is 1 GiB" }, /artifact-bytes/],
-  ["damaged on the way", { status: 400, error: "the SHA-256 differs" }, /SHA-256/],
+  ["of another form", { status: 400, error: "files: too many" }, /too many/],
 ])("%s: refused once, not sent again", async (_, refusal, why) => {
   const path = artifact(watched().folder, 100);
   server.refusal = refusal;
   const { uploads, next } = await uploading(watched().folder);
   expect(await next()).toMatchObject({ kind: "not-uploaded", why: expect.stringMatching(why) });
   expect(readFileSync(join(path, SENT_MARK), "utf8")).toMatch(/^not sent: /);
+  await uploads.close();
+});
+
+test.each([413, 400])("status %i of a proxy is no refusal of the server", async (status) => {
+  const path = artifact(watched().folder, 100);
+  server.proxy = { status, body: "<html>Request Entity Too Large</html>" };
+  const { uploads, next } = await uploading(watched().folder);
+  expect(await next()).toMatchObject({
+    kind: "not-uploaded",
+    why: expect.stringMatching(/not an answer of the server: probably a proxy.*tried again$/),
+  });
+  expect(isSent(path)).toBe(false);
+  server.proxy = null;
+  expect(await next()).toMatchObject({ kind: "uploaded" });
+  await uploads.close();
+});
+
+test.each([
+  ["the file", 1, /^uploaded$/],
+  ["the file twice", 2, /^uploaded$/],
+  ["the file each time", 100, /^not-uploaded$/],
+])("damaged on the way: %s", async (_, damaged, outcome) => {
+  const path = artifact(watched().folder, 100);
+  server.damaged = damaged;
+  const { uploads, next } = await uploading(watched().folder);
+  expect((await next())?.kind).toMatch(outcome);
+  expect(isSent(path)).toBe(damaged < 100);
+  server.damaged = 0;
+  if (damaged === 100) {
+    expect(await next()).toMatchObject({ kind: "uploaded" });
+  }
+  expectSame(path);
   await uploads.close();
 });
 

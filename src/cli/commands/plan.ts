@@ -92,7 +92,7 @@ async function plan(path: string, options: PlanCommandOptions): Promise<void> {
   });
   const fitted =
     options.fit === true
-      ? await withProgress(path, "devices", options, (onProgress) =>
+      ? await withProgress(path, "rows", options, (onProgress) =>
           planWithFitTable(planned, onProgress),
         )
       : planned.plan;

@@ -137,6 +137,8 @@ export function watchEventText(event: WatchEvent): string {
     }
     case "no-events":
       return `new programs are found by scanning, and how a program ended is not known: the kernel's process events are unavailable: ${event.why}`;
+    case "events-lost":
+      return "the kernel dropped process events, because too many arrived at once: crashes at such times are not captured (reported once)";
     case "server-changed":
       return "the policy names another server: it is used after a restart of tidemark watch";
     case "watching": {

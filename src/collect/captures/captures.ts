@@ -139,18 +139,14 @@ export class Captures {
       problems: ["watch ended before this capture was complete"],
     };
     const refuse = (why: string) => this.#refuse(wanted, `${reason}: ${why}`);
+    const kept: ArtifactFileJson[] = [];
+    let path = "";
     try {
-      const path = this.#artifacts.begin(begun);
-      const kept: ArtifactFileJson[] =
-        lastMoment && recording !== null
-          ? [
-              {
-                name: this.#artifacts.keepRecording(path, recording, isGrowing),
-                capture: "recording",
-                pid: 0,
-              },
-            ]
-          : [];
+      path = this.#artifacts.begin(begun);
+      if (lastMoment && recording !== null) {
+        const name = await this.#artifacts.keepRecording(path, recording, isGrowing);
+        kept.push({ name, capture: "recording", pid: 0 });
+      }
       const answer = await this.#ask(requestOf(wanted, path, maxPauseMs));
       const files = [...kept, ...answer.files];
       const about: ArtifactJson = { ...begun, files, problems: answer.problems };
@@ -166,7 +162,20 @@ export class Captures {
         this.#onEvent({ kind: "captured", program, reason, path, verdict, files, problems });
       }
     } catch (error) {
-      refuse(reasonOf(error).message); // the disk is full, or the folder cannot be written
+      const why = reasonOf(error).message; // the disk is full, or the folder cannot be written
+      this.#leave(path, { ...begun, files: kept, problems: [why] });
+      refuse(why);
+    }
+  }
+
+  /** A capture that failed halfway: what it has stays, within the bounds of artifacts. `path`: "" if it has no folder. */
+  #leave(path: string, about: ArtifactJson): void {
+    try {
+      if (path !== "") {
+        this.#artifacts.written(path, about);
+      }
+    } catch {
+      // Its first description is there.
     }
   }
 
@@ -177,6 +186,9 @@ export class Captures {
 
   /** Never rejects; if the process was killed, nothing was captured. */
   async #ask(request: CaptureRequest): Promise<CaptureAnswer> {
+    if (this.#stop.signal.aborted) {
+      return { files: [], problems: ["watch ended"], verdict: null, cpuMs: 0 };
+    }
     const child = fork(new URL("./capture_process.js", import.meta.url), {
       execArgv: [`--max-old-space-size=${HEAP_MIB}`],
       stdio: ["ignore", "ignore", "ignore", "ipc"],

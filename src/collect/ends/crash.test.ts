@@ -4,9 +4,15 @@ import { crashSentence } from "./crash.js";
 import { ProcessEvents } from "./process_events.js";
 
 let nowMs = 0;
+let lost = 0;
 function events(...lines: string[]): ProcessEvents {
   nowMs = 0;
-  const taken = new ProcessEvents({ clock: () => nowMs, onUnavailable: () => {} });
+  lost = 0;
+  const taken = new ProcessEvents({
+    clock: () => nowMs,
+    onUnavailable: () => {},
+    onLost: () => (lost += 1),
+  });
   for (const line of lines) {
     const [, wait] = /^wait (\d+)$/.exec(line) ?? [];
     nowMs += Number(wait ?? 0);
@@ -24,17 +30,15 @@ test.each([
   [1 << 8, /exit code 1: as after an exception/],
   [3 << 8, /exit code 3; the cause is not known/],
 ])("status %i is a crash", (status, sentence) => {
-  expect(crashSentence(5, events(`exit 5 ${status}`).endOf(5, 0), true)).toMatch(sentence);
+  expect(crashSentence(5, events(`exit 5 ${status}`).endOf(5, 0))).toMatch(sentence);
 });
 
 test.each([0, 15, 2, 1])("status %i is none", (status) => {
-  expect(crashSentence(5, events(`exit 5 ${status}`).endOf(5, 0), false)).toBeNull();
+  expect(crashSentence(5, events(`exit 5 ${status}`).endOf(5, 0))).toBeNull();
 });
 
-test("without events, only the agent's last state says something", () => {
-  expect(crashSentence(5, null, null)).toBeNull();
-  expect(crashSentence(5, null, true)).toBeNull();
-  expect(crashSentence(5, null, false)).toMatch(/without running its exit handlers.*not known/);
+test("an end that nobody reported is no crash", () => {
+  expect(crashSentence(5, null)).toBeNull();
 });
 
 describe("events", () => {
@@ -58,9 +62,10 @@ describe("events", () => {
     expect([taken.takeShortLived(), taken.takeShortLived()]).toEqual([1, 0]);
   });
 
-  test("lost events, garbage and many processes change nothing else", () => {
+  test("lost events are said once; garbage and many processes change nothing", () => {
     const many = Array.from({ length: 30_000 }, (_, pid) => `exit ${pid} 11`);
-    const taken = events(...many, "lost", "", "nonsense 1 2 3");
+    const taken = events(...many, "lost", "lost", "", "nonsense 1 2 3");
+    expect(lost).toBe(1);
     expect(taken.endOf(0, 0)).toBeNull();
     expect(taken.endOf(29_999, 0)).toMatchObject({ signal: 11 });
   });

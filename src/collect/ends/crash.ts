@@ -19,18 +19,12 @@ const REQUESTS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * null if it is not a crash: exit code 0, or a signal that asks for an end. `exit`: null if unknown; `isOrderly`: whether
- * its exit handlers ran, as its agent recorded; null if it had no agent.
+ * null if it is not a crash: exit code 0, or a signal that asks for an end. An end that nobody reported (`exit` is null) is
+ * none either: a service without a handler that systemctl stops looks the same as one that was killed.
  */
-export function crashSentence(
-  pid: Pid,
-  exit: ProcessExit | null,
-  isOrderly: boolean | null,
-): string | null {
+export function crashSentence(pid: Pid, exit: ProcessExit | null): string | null {
   if (exit === null) {
-    return isOrderly === false
-      ? `Process ${pid} ended without running its exit handlers: by a signal or os._exit(); the cause is not known`
-      : null;
+    return null;
   }
   if (exit.signal === null) {
     return exit.exitCode === 0

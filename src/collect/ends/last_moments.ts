@@ -1,51 +1,68 @@
 /**
  * Keeps the last moment of programs that were killed for memory or crashed: the recording and its diagnosis, as an artifact.
  *
- *     program ended ──memory? crash?──> cause, or that it is not known ──> artifact with the recording
+ *     program ended ──memory? crash?──> artifact with the recording | nothing
  *     worker ended  ──crashed with a signal of its own error──> artifact with the recording so far
+ *
+ * The kernel's event of an end may arrive after the end was noticed. An end without one is looked up again at the next
+ * polls, for {@link EVENT_MS}.
  */
 import type { Millis, Pid } from "../../model/base/units.js";
 import { type MemoryEnd, memoryEndSentence } from "../../model/profile/memory_end.js";
 import type { WantedCapture } from "../captures/captures.js";
 import type { Program } from "../policy/programs.js";
 import { crashSentence } from "./crash.js";
-import type { ProcessEvents } from "./process_events.js";
+import type { ProcessEvents, ProcessExit } from "./process_events.js";
+
+/** The guard writes events after a fifth of a second, later on a busy host. */
+const EVENT_MS: Millis = 2_500;
 
 interface LastMomentsOptions {
-  readonly events: ProcessEvents;
+  readonly events: Pick<ProcessEvents, "endOf" | "isReady">;
+  readonly clock: () => Millis;
   readonly capture: (wanted: WantedCapture) => void;
+}
+
+/** An end whose event has not arrived. */
+interface Unexplained {
+  readonly pid: Pid;
+  readonly sinceMs: Millis;
+  readonly untilMs: Millis;
+  /** Called once; null: it is not known how the process ended. */
+  readonly explained: (exit: ProcessExit | null) => void;
 }
 
 export class LastMoments {
   readonly #options: LastMomentsOptions;
   /** By key of the program: its processes at the last poll, and when each was first seen. */
   #processes = new Map<string, ReadonlyMap<Pid, Millis>>();
+  #unexplained: Unexplained[] = [];
 
   constructor(options: LastMomentsOptions) {
     this.#options = options;
   }
 
-  /**
-   * A program that was recorded has ended. `isOrderly`: whether its exit handlers ran; null: unknown. True if its last
-   * moment is kept.
-   */
+  /** A program that was recorded has ended. `otherwise`: called, perhaps later, if its last moment is not kept. */
   ended(
     program: Program,
     recording: string,
     memoryEnds: readonly MemoryEnd[],
-    isOrderly: boolean | null,
-  ): boolean {
+    otherwise: () => void,
+  ): void {
     const { pid, key } = program.root;
     const end = memoryEnds.at(-1);
-    const since = this.#processes.get(key)?.get(pid) ?? 0;
-    const reason =
-      end === undefined
-        ? crashSentence(pid, this.#options.events.endOf(pid, since), isOrderly)
-        : memoryEndSentence(end, pid);
-    if (reason !== null) {
-      this.#capture(program, recording, reason, false);
+    if (end !== undefined) {
+      this.#capture(program, recording, memoryEndSentence(end, pid), false);
+      return;
     }
-    return reason !== null;
+    this.#explain(pid, this.#processes.get(key)?.get(pid) ?? 0, (exit) => {
+      const reason = crashSentence(pid, exit);
+      if (reason === null) {
+        otherwise();
+      } else {
+        this.#capture(program, recording, reason, false);
+      }
+    });
   }
 
   /** Finds workers that crashed since the last poll. `living`: all running programs with their recordings. */
@@ -53,6 +70,7 @@ export class LastMoments {
     living: readonly { readonly program: Program; readonly recording: string | null }[],
     nowMs: Millis,
   ): void {
+    this.#lookAgain(nowMs);
     const before = this.#processes;
     this.#processes = new Map();
     for (const { program, recording } of living) {
@@ -61,13 +79,47 @@ export class LastMoments {
       const seen = new Map(processes.map(({ pid }) => [pid, known?.get(pid) ?? nowMs] as const));
       this.#processes.set(root.key, seen);
       for (const [pid, sinceMs] of known ?? []) {
-        const exit = seen.has(pid) ? null : this.#options.events.endOf(pid, sinceMs);
-        // Workers end with exit codes and by SIGKILL as their masters like.
-        const reason = exit?.signal == null ? null : crashSentence(pid, exit, null);
-        if (recording !== null && reason?.includes("crashed with") === true) {
-          this.#capture(program, recording, `A worker crashed. ${reason}`, true);
+        if (recording !== null && !seen.has(pid)) {
+          this.#explain(pid, sinceMs, (exit) => this.#workerEnded(program, recording, pid, exit));
         }
       }
+    }
+  }
+
+  /** Decides about all ends with what is known. */
+  close(): void {
+    this.#lookAgain(Number.POSITIVE_INFINITY);
+  }
+
+  #explain(pid: Pid, sinceMs: Millis, explained: Unexplained["explained"]): void {
+    const { events, clock } = this.#options;
+    const exit = events.endOf(pid, sinceMs);
+    if (exit !== null || !events.isReady) {
+      explained(exit);
+    } else {
+      this.#unexplained.push({ pid, sinceMs, untilMs: clock() + EVENT_MS, explained });
+    }
+  }
+
+  #lookAgain(nowMs: Millis): void {
+    const { events } = this.#options;
+    const before = this.#unexplained;
+    this.#unexplained = [];
+    for (const one of before) {
+      const exit = events.endOf(one.pid, one.sinceMs);
+      if (exit !== null || nowMs >= one.untilMs) {
+        one.explained(exit);
+      } else {
+        this.#unexplained.push(one);
+      }
+    }
+  }
+
+  #workerEnded(program: Program, recording: string, pid: Pid, exit: ProcessExit | null): void {
+    // Workers end with exit codes and by SIGKILL as their masters like.
+    const reason = exit?.signal == null ? null : crashSentence(pid, exit);
+    if (reason?.includes("crashed with") === true) {
+      this.#capture(program, recording, `A worker crashed. ${reason}`, true);
     }
   }
 

@@ -25,6 +25,7 @@ test.runIf(offered)(
       onUnavailable: (text) => {
         why = text;
       },
+      onLost: () => {},
     });
     events.start();
     await vi.waitUntil(() => events.isReady, { timeout: 10_000 });
@@ -70,6 +71,7 @@ test.runIf(process.getuid?.() === 0).each([
   const events = new ProcessEvents({
     clock: monotonicMs,
     onUnavailable: (why) => reasons.push(why),
+    onLost: () => {},
     guardPath,
   });
   events.start();

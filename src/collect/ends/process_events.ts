@@ -32,6 +32,8 @@ export interface ProcessEventsOptions {
   readonly clock: () => Millis;
   /** Why there are no events; called once. */
   readonly onUnavailable: (why: string) => void;
+  /** The kernel dropped events; called once. */
+  readonly onLost: () => void;
   readonly guardPath?: string;
 }
 
@@ -44,6 +46,7 @@ export class ProcessEvents {
   readonly #starts = new Map<Pid, Millis>();
   #shortLived = 0;
   #hasStarted = false;
+  #hasLost = false;
 
   constructor(options: ProcessEventsOptions) {
     this.#options = options;
@@ -92,6 +95,9 @@ export class ProcessEvents {
     const [pid = 0, status = 0] = figures.map(Number);
     if (verb === "ready") {
       this.#isReady = true;
+    } else if (verb === "lost" && !this.#hasLost) {
+      this.#hasLost = true;
+      this.#options.onLost();
     } else if (verb === "exec") {
       this.#hasStarted = true;
       remember(this.#starts, pid, nowMs, MOST_STARTS);

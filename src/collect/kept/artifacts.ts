@@ -7,9 +7,7 @@
  */
 import {
   constants,
-  copyFileSync,
   existsSync,
-  linkSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -17,10 +15,12 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
+import { copyFile, link } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { ArtifactJson } from "../../model/documents/artifact_document.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
+import { boundedAbout } from "./bounded_about.js";
 import { pathIn } from "./kept_recordings.js";
 
 const ABOUT = "about.json";
@@ -61,7 +61,12 @@ export class Artifacts {
     const path = pathIn(this.#folder, service, pid, timeMs, "", existsSync);
     makeFolder(path);
     this.#open.add(path);
-    writeAbout(path, about);
+    try {
+      writeAbout(path, about);
+    } catch (error) {
+      this.written(path, { ...about, files: [] });
+      throw error;
+    }
     return path;
   }
 
@@ -76,18 +81,18 @@ export class Artifacts {
   }
 
   /**
-   * Keeps a recording although it may be removed from its own folder. `isGrowing`: as it is now. Throws system errors.
+   * Keeps a recording although it may be removed from its own folder. `isGrowing`: as it is now. Rejects with system errors.
    */
-  keepRecording(path: string, recording: string, isGrowing: boolean): string {
+  async keepRecording(path: string, recording: string, isGrowing: boolean): Promise<string> {
     const kept = join(path, RECORDING);
     try {
       if (isGrowing) {
-        copyFileSync(recording, kept, constants.COPYFILE_FICLONE);
+        await copyFile(recording, kept, constants.COPYFILE_FICLONE);
       } else {
-        linkSync(recording, kept);
+        await link(recording, kept);
       }
     } catch {
-      copyFileSync(recording, kept); // another file system, or one without links
+      await copyFile(recording, kept); // another file system, or one without links
     }
     return basename(kept);
   }
@@ -133,7 +138,7 @@ export class Artifacts {
 /** A reader sees either the old text or the new one. */
 function writeAbout(folder: string, about: ArtifactJson): void {
   const path = join(folder, ABOUT);
-  writeFileSync(`${path}.new`, `${JSON.stringify(about, null, 2)}\n`);
+  writeFileSync(`${path}.new`, `${JSON.stringify(boundedAbout(about), null, 2)}\n`);
   renameSync(`${path}.new`, path);
 }
 

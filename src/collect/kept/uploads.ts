@@ -7,7 +7,9 @@
  * |---|---|
  * | the server is away, or its disk is full | tried again, at growing intervals; the artifact stays within its own bounds |
  * | the collector or the server is killed | the server names the offset from which it continues |
- * | the server refuses the artifact (too large, damaged) | a line gives the reason; it is not sent again |
+ * | the server refuses the artifact (too large, another form) | a line gives the reason; it is not sent again |
+ * | a file was damaged on the way | it is sent again from the beginning |
+ * | a proxy refuses a request (larger than its limit) | a line reports that; tried again, at growing intervals |
  * | the collector is killed before the mark | the server answers that it has everything |
  *
  * One piece is on its way at a time, and after each there is a pause as long as it took, so that frames are not held up.
@@ -30,20 +32,24 @@ import type { Artifacts } from "./artifacts.js";
 /** In an artifact's folder: it is on the server, or the server does not want it. */
 export const SENT_MARK = ".sent";
 const PIECE_BYTES: Bytes = 4 << 20;
+/** With room for a proxy that counts headers. */
+const MOST_PIECE_TEXT = "8 MiB";
 const PATIENCE_MS: Millis = 60_000;
 const FIRST_RETRY_MS: Millis = 2_000;
 const LAST_RETRY_MS: Millis = 300_000;
 /** Interval of the searches for new artifacts. */
 const IDLE_MS: Millis = 10_000;
-/** Answers to one file that do not bring it further. */
+/** Answers to one file that do not bring it further, and attempts after damage. */
 const MOST_STANDSTILLS = 3;
 
 export type UploadEvent =
   | { readonly kind: "uploaded"; readonly path: string; readonly bytes: Bytes }
   | { readonly kind: "not-uploaded"; readonly path: string; readonly why: string };
 
-/** It will not be accepted later either. */
+/** The server will not accept it later either. */
 class Refused extends Error {}
+/** The server could not use the body: it is damaged, or what it describes is of another form. */
+class BadBody extends Refused {}
 
 interface Place {
   readonly id: string;
@@ -109,7 +115,7 @@ export class Uploads {
         await this.#sendFile(path, id, name);
       }
       const place = { id, name: ARTIFACT_ABOUT, sha256, bytes: about.length };
-      const answer = await this.#put(place, null, about);
+      const answer = await again(() => this.#put(place, null, about));
       if (answer.complete !== true) {
         // It lost files in the meantime: they are sent again.
         throw new Error(answer.error ?? "the server has not all of its files");
@@ -145,16 +151,26 @@ export class Uploads {
     try {
       const { size } = await file.stat();
       const place = { id, name, bytes: size, sha256: await hashOf(join(path, basename(name))) };
-      let answer = await this.#put(place, 0, Buffer.alloc(0));
+      const ask = () => this.#put(place, 0, Buffer.alloc(0));
+      let answer = await ask();
       const piece = Buffer.alloc(Math.min(PIECE_BYTES, size));
-      for (let standstills = 0; answer.complete !== true; ) {
+      for (let [standstills, damages] = [0, 0]; answer.complete !== true; ) {
         const offset = answer.nextOffset ?? 0;
         const { bytesRead } = await file.read(piece, 0, piece.length, offset);
         const begunMs = monotonicMs();
-        answer = await this.#put(place, offset, piece.subarray(0, bytesRead));
+        let why = `the server does not accept ${name}`;
+        answer = await this.#put(place, offset, piece.subarray(0, bytesRead)).catch((error) => {
+          if (!(error instanceof BadBody)) {
+            throw error;
+          }
+          // It accepted the file, so its bytes were damaged on the way: it names the offset from which it wants them again.
+          why = error.message;
+          damages += 1;
+          return ask();
+        });
         standstills = (answer.nextOffset ?? 0) > offset ? 0 : standstills + 1;
-        if (answer.complete !== true && standstills >= MOST_STANDSTILLS) {
-          throw new Error(answer.error ?? `the server does not accept ${name}`);
+        if (answer.complete !== true && Math.max(standstills, damages) >= MOST_STANDSTILLS) {
+          throw new Error(answer.error ?? why);
         }
         await sleep(monotonicMs() - begunMs, undefined, { signal: this.#stop.signal });
       }
@@ -191,19 +207,44 @@ export class Uploads {
     });
     const answer = answerOf(await response.json().catch(() => null));
     const { status } = response;
-    const said = answer.error ?? `it answers with status ${status}`;
     if (status === 200 || status === 409) {
       return answer;
     }
     if (status === 400 || status === 413 || status === 415) {
-      throw new Refused(`the server refuses it: ${said}`);
+      if (answer.error === undefined) {
+        throw new Error(notOfServer(status));
+      }
+      const why = `the server refuses it: ${answer.error}`;
+      throw status === 400 ? new BadBody(why) : new Refused(why);
     }
     throw new Error(
       status === 404
         ? "the server takes no artifacts; a newer version of it does"
-        : `the server: ${said}`,
+        : `the server: ${answer.error ?? `it answers with status ${status}`}`,
     );
   }
+}
+
+/** Tries again if the body was damaged on the way. */
+async function again<Value>(put: () => Promise<Value>): Promise<Value> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await put();
+    } catch (error) {
+      if (!(error instanceof BadBody) || attempt >= MOST_STANDSTILLS) {
+        throw error;
+      }
+    }
+  }
+}
+
+/** The server gives its reasons as JSON. */
+function notOfServer(status: number): string {
+  const remedy =
+    status === 413
+      ? `limits the size of a request; allow ${MOST_PIECE_TEXT} there (nginx: client_max_body_size)`
+      : "refuses the request";
+  return `status ${status} is not an answer of the server: probably a proxy before it ${remedy}`;
 }
 
 /** What does not have the expected form is left out. */

@@ -43,6 +43,8 @@ test.each([
   ],
   ["defaults: {agents: -1}", /defaults\.agents: expected at least 0;/],
   ["defaults: {agents: 1.5}", /defaults\.agents: expected a whole number;/],
+  ["defaults: {poll: 1ms}", /defaults\.poll: expected at least 1s/],
+  ["defaults: {turn: 1s}", /defaults\.turn: expected at least 10s/],
   ["defaults: {poll: [1s]}", /defaults\.poll: expected a duration such as 30s/],
   ["select: {}", /line 1: select: expected a list;/],
   ["select: [{match: {servise: x}}]", /rule 1, match: no such setting: servise;/],

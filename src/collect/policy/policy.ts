@@ -15,6 +15,7 @@
  * The first rule that matches a program decides; a program that no rule matches gets the defaults.
  */
 import { z } from "zod";
+import type { Millis } from "../../model/base/units.js";
 import { CAPTURES } from "../../model/documents/artifact_document.js";
 import {
   duration,
@@ -46,6 +47,10 @@ function windowIn(text: string): DailyWindow | null {
     ? { fromMinute: hour * 60 + minute, untilMinute: (untilHour * 60 + untilMinute) % 1440 }
     : null;
 }
+
+/** Readings from outside, and turns with the agent, cost CPU each time. */
+const atLeast = (leastMs: Millis, text: string) =>
+  duration.refine((ms) => ms >= leastMs, { message: `expected at least ${text}` });
 
 const count = z.number().int().min(0).max(10_000);
 
@@ -83,9 +88,9 @@ const POLICY = z.strictObject({
   defaults: z
     .strictObject({
       warm_up: duration.optional(),
-      poll: duration.optional(),
+      poll: atLeast(1_000, "1s").optional(),
       agents: count.optional(),
-      turn: duration.optional(),
+      turn: atLeast(10_000, "10s").optional(),
       keep: duration.optional(),
       disk: size.optional(),
       artifacts: z

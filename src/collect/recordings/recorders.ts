@@ -53,8 +53,6 @@ export interface Watched {
 
 export interface ProgramEnd {
   readonly memoryEnds: readonly MemoryEnd[];
-  /** Whether its exit handlers ran; null: unknown. */
-  readonly isOrderly: boolean | null;
 }
 
 interface RecordersOptions {
@@ -137,7 +135,7 @@ export class Recorders {
       },
     });
     if (result.ended) {
-      return { memoryEnds: result.open().memoryEnds, isOrderly: result.endedOrderly };
+      return { memoryEnds: result.open().memoryEnds };
     }
     onEvent({ kind: "left", program, path: recordingPath });
     return null;
@@ -157,7 +155,7 @@ export class Recorders {
         await sleep(this.#options.pollMs(), undefined, { signal: until }).catch(() => {});
       }
       await recording.close();
-      return until.aborted ? null : { memoryEnds: recording.memoryEnds, isOrderly: null };
+      return until.aborted ? null : { memoryEnds: recording.memoryEnds };
     });
   }
 

@@ -39,6 +39,8 @@ export type WatchEvent =
     }
   /** The kernel reports no starts and ends of processes, and why. */
   | { readonly kind: "no-events"; readonly why: string }
+  /** The kernel reported more of them than could be read. */
+  | { readonly kind: "events-lost" }
   /** The policy names another server now; it is used after a restart. */
   | { readonly kind: "server-changed" }
   | {

@@ -1,7 +1,8 @@
 /**
  * The host's policy together with the one that the server hands out. The host's rules come first, and its defaults win. The
  * server cannot set what a program or the host could suffer from: actions, which run commands; the server's own address;
- * disk and CPU budgets; how long a program may be paused; whether the server may ask at all.
+ * disk and CPU budgets; what is removed from the disk, and when; how long a program may be paused; whether the server may
+ * ask at all.
  */
 import { type Policy, policyOf } from "../policy/policy.js";
 
@@ -10,14 +11,16 @@ const NAME = "the server's policy";
 /** Throws TidemarkError if the text is invalid. */
 export function mergedPolicy(local: Policy, handed: string): Policy {
   const { defaults, select } = policyOf(handed, NAME);
-  const { actions: _actions, disk: _disk, remote: _remote, artifacts = {}, ...others } = defaults;
-  const { disk: _space, cpu: _cpu, max_pause: _pause, send: _send, ...kept } = artifacts;
+  // Named one by one, so that a new setting is the host's own until somebody decides otherwise.
+  const { warm_up, poll, agents, turn, triggers, artifacts } = defaults;
+  const given = { warm_up, poll, agents, turn, triggers };
+  const artifactsGiven = { per_hour: artifacts?.per_hour };
   return {
     ...local,
     defaults: {
-      ...others,
+      ...given,
       ...local.defaults,
-      artifacts: { ...kept, ...local.defaults.artifacts },
+      artifacts: { ...artifactsGiven, ...local.defaults.artifacts },
     },
     select: [...local.select, ...select.map(({ actions: _none, ...rule }) => rule)],
   };

@@ -58,6 +58,20 @@ test("a request ends by the time of its first arrival, and an answer that is rep
   expect(requests.open(now)).toEqual([first]);
 });
 
+test("a server that cannot read its policy does not withdraw it; one without a policy does", async () => {
+  let policy: string | null | undefined = "select: []";
+  const { requests, asked } = await requestsTo(() => ({
+    body: { nowMs: 0, policy, requests: [] },
+  }));
+  await asked();
+  policy = undefined;
+  await asked();
+  expect(requests.policy).toBe("select: []");
+  policy = null;
+  await asked();
+  expect(requests.policy).toBeNull();
+});
+
 test("no request is longer than an hour", async () => {
   const body = { nowMs: 0, policy: null, requests: [{ ...request, untilMs: 1e12 }] };
   const { requests, asked } = await requestsTo(() => ({ body }));

@@ -106,7 +106,8 @@ export class ServerRequests {
   }
 
   #take({ nowMs, policy, requests }: ReturnType<typeof COLLECTOR_ANSWER.parse>): void {
-    this.#policy = policy;
+    // Absent: the server cannot read it at the moment.
+    this.#policy = policy === undefined ? this.#policy : policy;
     for (const { id, service, untilMs } of requests) {
       const forMs = Math.min(untilMs - nowMs, LONGEST_REQUEST_MS);
       if (!this.#known.has(id) && forMs > 0) {

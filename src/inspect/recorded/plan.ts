@@ -7,7 +7,7 @@ import { type DeviceFigureName, deviceMetric, MOST_DEVICES } from "../../model/p
 import {
   comparePlan,
   compareVllm,
-  fitTable,
+  fitRows,
   GPUS,
   type ModelShape,
   otherJob,
@@ -43,17 +43,17 @@ export function planDocument(
   return { model, request, plan: planMemory(model, request) };
 }
 
-/** With what fits on the request's device, or on all common ones. `onProgress` counts devices. */
+/** With what fits on the request's device, or on all common ones. `onProgress` counts rows. */
 export async function planWithFitTable(
   { model, request, plan }: Planned,
   onProgress: OnProgress,
 ): Promise<PlanJson> {
   const gpus = request.gpu === undefined ? GPUS : [request.gpu];
-  const shared: Parameters<typeof fitTable>[3] = new Map();
+  const all = fitRows(model, request, gpus);
   const rows = [];
-  for (const [index, gpu] of gpus.entries()) {
-    await onProgress(index, gpus.length);
-    rows.push(...fitTable(model, request, [gpu], shared));
+  for (const [index, row] of all.entries()) {
+    await onProgress(index, all.length);
+    rows.push(row());
   }
   return { ...plan, fitTable: rows };
 }

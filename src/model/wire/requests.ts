@@ -44,8 +44,8 @@ export type CollectorCall = z.infer<typeof COLLECTOR_CALL>;
 export interface CollectorAnswer {
   /** The server's clock, by which requests end. */
   readonly nowMs: TimeMs;
-  /** A policy in YAML; null: the server hands out none. */
-  readonly policy: string | null;
+  /** A policy in YAML; null: the server hands out none; absent: it cannot read it, and collectors keep what they have. */
+  readonly policy?: string | null;
   /** The open ones. */
   readonly requests: readonly RequestJson[];
 }
@@ -53,7 +53,7 @@ export interface CollectorAnswer {
 /** As a collector checks it; requests that are not as expected are left out. */
 export const COLLECTOR_ANSWER = z.object({
   nowMs: z.number(),
-  policy: z.string().max(MOST_POLICY_BYTES).nullable(),
+  policy: z.string().max(MOST_POLICY_BYTES).nullable().optional(),
   requests: z
     .array(
       z.object({

@@ -99,10 +99,17 @@ function withMagnitude(
 }
 
 /**
- * The norm of W + BA, which has no gradient: an identity matrix, its product BA, that product scaled, and the sum, all in the
- * compute type. Under autocast with adapters in fp32, the identity is there in both types, or its 16-bit copy beside BA in
- * both types, W, and sum and scaled product in fp32. Measured with PEFT 0.21 on the CPU, of each tensor as it is made and
- * freed.
+ * Temporaries of the norm of W + BA, which has no gradient: BA is the product with an identity matrix. Usually four matrices
+ * have the compute type: the identity (`square`), BA, BA scaled, and the sum (`product` each).
+ *
+ * Under autocast with adapters in fp32, it is the larger of two moments:
+ *
+ * 1. The identity is there in fp32 and in 16 bits: 6 B of `square`. Unless the weights are in fp32, there is also a 16-bit
+ *    matrix: 2 B of `product`.
+ * 2. The identity is there in 16 bits, 2 B of `square`, beside BA in both types (6 B of `product`), W in 16 bits (2 B), the
+ *    scaled product (4 B) and the sum (4 B): together 16 B of `product`. With weights in fp32 it is 10 B.
+ *
+ * Measured with PEFT 0.21 on the CPU, of each tensor as it is made and freed.
  */
 function normTemporary({ rules }: Builder, { inputs, outputs }: Sizes): Bytes {
   const square = inputs * inputs;

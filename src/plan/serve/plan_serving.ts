@@ -96,7 +96,7 @@ export function planServing(model: ModelShape, options: ServeOptions): ServingPl
     parts.push(
       part("cuda graphs", graphBytes(model), 0.8, {
         formula: "memory pools of the captured batch sizes: 180 MiB + 10 MiB per layer",
-        source: `${options.engine === "vllm" ? "vLLM's log" : `assumed as in vLLM's log, because ${options.engine} publishes no figure`}: 0.5 to 1.3 GiB for 8 to 70e9 parameters`,
+        source: `${options.engine === "vllm" ? "vLLM's log" : `assumed as in vLLM's log, because ${options.engine} publishes no figure`}: 0.5 to 1.3 GiB for 8e9 to 70e9 parameters`,
       }),
     );
   }

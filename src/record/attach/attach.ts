@@ -99,8 +99,6 @@ export interface AttachResult {
   readonly recorderCpuMs: Millis;
   /** Whether the process ended while it was recorded. */
   readonly ended: boolean;
-  /** Whether its exit handlers ran before; null: unknown, or it has not ended. */
-  readonly endedOrderly: boolean | null;
   /** Pause of the process when attaching and detaching, in ms. */
   readonly attachPauseMs: Millis;
   readonly detachPauseMs: Millis;
@@ -356,7 +354,6 @@ async function record(
     notes,
     recorderCpuMs: recorder.cpuMs,
     ended,
-    endedOrderly: ended ? recorder.endedOrderly : null,
     attachPauseMs: entered.longestPauseMs,
     detachPauseMs,
     open: () => reopenRecording(writer.path, writer.memory),

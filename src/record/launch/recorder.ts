@@ -210,11 +210,6 @@ export class Recorder {
     return timeMs;
   }
 
-  /** Whether the program's exit handlers ran before its end; null: unknown. */
-  get endedOrderly(): boolean | null {
-    return this.#options.pool?.rootWasOrderly ?? null;
-  }
-
   /** CPU time of this process since the recorder was made. */
   get cpuMs(): Millis {
     return this.#cpu();

@@ -85,8 +85,6 @@ export class PoolWatch {
   #claimsAtPoll = 0;
   /** Whether processes started between the last two polls, or since the last one according to the latest check. */
   isClaimed = true;
-  /** Whether the root's exit handlers ran before its end; null while it lives, and if it is unknown. */
-  rootWasOrderly: boolean | null = null;
   readonly #inode: number;
 
   readonly #pool: PoolReader;
@@ -157,9 +155,6 @@ export class PoolWatch {
    */
   lastPoll(poll: TreePoll, killed: boolean): void {
     for (const { watched, header, state } of this.#readSlots(poll)) {
-      if (state !== "replaced" && watched.row?.pid === this.#root && header) {
-        this.rootWasOrderly = header.state === "ended";
-      }
       if (state === "replaced" || (state === "gone" && !(killed && header?.state !== "ended"))) {
         this.#drain(watched, header, poll);
         continue;

@@ -2307,7 +2307,8 @@ export const ANSWER_SCHEMAS = {
         },
         policy: {
           type: ["string", "null"],
-          description: "A policy in YAML; null: the server hands out none.",
+          description:
+            "A policy in YAML; null: the server hands out none; absent: it cannot read it, and collectors keep what they have.",
         },
         requests: {
           type: "array",
@@ -2317,7 +2318,7 @@ export const ANSWER_SCHEMAS = {
           description: "The open ones.",
         },
       },
-      required: ["nowMs", "policy", "requests"],
+      required: ["nowMs", "requests"],
       description: "Answer of `POST /api/v1/collector`.",
     },
     InstanceAnswer: {

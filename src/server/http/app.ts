@@ -46,8 +46,8 @@ export interface AppParts extends QueryParts {
   readonly recordings: Pick<StreamFiles, "list">;
   readonly reportOfFile: ArtifactRoutes["report"];
   readonly requests: RequestBook;
-  /** The policy that collectors get; null: none. */
-  readonly handedPolicy: () => string | null;
+  /** The policy that collectors get; null: none; undefined: it cannot be read. */
+  readonly handedPolicy: () => string | null | undefined;
   readonly changes: Changes;
   /** Host names that a request may use; null if any is allowed. */
   readonly hosts: ReadonlySet<string> | null;

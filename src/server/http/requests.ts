@@ -17,8 +17,8 @@ export interface RequestAudit {
 
 export interface RequestRoutes {
   readonly book: RequestBook;
-  /** The policy that collectors get; null: none. */
-  readonly policy: () => string | null;
+  /** The policy that collectors get; null: none; undefined: it cannot be read. */
+  readonly policy: () => string | null | undefined;
   /** Lets through who may ask for profiles. */
   readonly admin: MiddlewareHandler;
   /** Lets through collectors. */
@@ -61,8 +61,10 @@ export function addRequests(
     if (book.answered(call, nowMs)) {
       changed();
     }
+    const text = policy();
     const answer: CollectorAnswer = {
-      ...{ nowMs, policy: policy() },
+      nowMs,
+      ...(text === undefined ? {} : { policy: text }),
       requests: book.open(nowMs).map((request) => ({ ...request, hosts: [] })),
     };
     return context.json(answer);

@@ -1,6 +1,7 @@
 /**
  * Requests of people to collectors: bounded in number and time, kept in `requests.json`, so that a restart of the server
- * loses none. Nothing here starts anything: a collector obeys within its own policy.
+ * loses none. Nothing here starts anything: a collector obeys within its own policy. Answers of collectors are written
+ * together, because each host repeats its own every 10 seconds.
  */
 import { randomUUID } from "node:crypto";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -8,6 +9,7 @@ import { join } from "node:path";
 import { formatWallClock } from "../../model/base/numbers.js";
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import type { RequestJson, RequestsJson } from "../../model/documents/request_document.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { isWithin, type Limit, limitText } from "../../model/settings/limit.js";
 import { type CollectorCall, MOST_OPEN_REQUESTS } from "../../model/wire/requests.js";
@@ -18,14 +20,20 @@ const SERVICE_LIMIT: Limit = { count: 6, perMs: HOUR };
 const FLEET_LIMIT: Limit = { count: 60, perMs: HOUR };
 /** Newest requests that stay in the list. */
 const MOST_KEPT = 200;
-/** Hosts that answer one request. */
+/** Hosts that answer one request, and those that stay when it has ended: with programs first. */
 const MOST_HOSTS = 1_000;
+const MOST_ENDED_HOSTS = 20;
+const LONGEST_WHY = 500;
+/** Answers wait this long for others before they are written. */
+const GATHER_MS: Millis = 5_000;
 
 export class RequestBook {
   readonly #path: string;
   readonly #warn: (text: string) => void;
   /** Oldest first. */
   #requests: RequestJson[];
+  /** Set while answers wait to be written. */
+  #timer: NodeJS.Timeout | null = null;
 
   constructor(folder: string, warn: (text: string) => void) {
     this.#path = join(folder, NAME);
@@ -59,7 +67,7 @@ export class RequestBook {
       hosts: [],
     };
     this.#requests = [...this.#requests, request].slice(-MOST_KEPT);
-    this.#write();
+    this.#write(nowMs);
     return request;
   }
 
@@ -70,7 +78,8 @@ export class RequestBook {
   /** What a collector does about the open requests. True if it is new. */
   answered({ host, answers }: CollectorCall, nowMs: TimeMs): boolean {
     let isNew = false;
-    for (const { id, programs, why } of answers) {
+    for (const { id, programs, why: whole } of answers) {
+      const why = oneLine(whole, LONGEST_WHY);
       const request = this.open(nowMs).find((one) => one.id === id);
       const known = request?.hosts.find((one) => one.host === host);
       if (request === undefined || (known === undefined && request.hosts.length >= MOST_HOSTS)) {
@@ -82,10 +91,18 @@ export class RequestBook {
         isNew = true;
       }
     }
-    if (isNew) {
-      this.#write();
+    if (isNew && this.#timer === null) {
+      this.#timer = setTimeout(() => this.#write(Date.now()), GATHER_MS);
+      this.#timer.unref();
     }
     return isNew;
+  }
+
+  /** Writes what waits. */
+  close(): void {
+    if (this.#timer !== null) {
+      this.#write(Date.now());
+    }
   }
 
   /** `only`: of this service; undefined: of all. */
@@ -112,7 +129,17 @@ export class RequestBook {
     }
   }
 
-  #write(): void {
+  #write(nowMs: TimeMs): void {
+    if (this.#timer !== null) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
+    }
+    for (const request of this.#requests) {
+      if (request.untilMs <= nowMs && request.hosts.length > MOST_ENDED_HOSTS) {
+        const byPrograms = [...request.hosts].sort((a, b) => b.programs - a.programs);
+        request.hosts = byPrograms.slice(0, MOST_ENDED_HOSTS);
+      }
+    }
     try {
       const text = JSON.stringify(this.document(undefined));
       writeFileSync(`${this.#path}.new`, text, { mode: 0o600, flush: true });
