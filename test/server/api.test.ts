@@ -262,6 +262,7 @@ describe("fleet", () => {
     [["diff", "shop", "shop", "--ago", "1h"], /two selections, or one and --ago/],
     [["diff", "a", "b", "c"], /at most 2: c/],
     [["growing"], /needs the name of a service/],
+    [["profile", "shop", "--for", "2s"], /takes a time from 10s to 1h with --for; as in: tidemark/],
     [["verdicts", "shop", "shop"], /takes at most 1: shop/],
     [["verdicts", "shop", "--by", "instance"], /--by instance takes no name/],
     [["verdicts", "nobody"], /no service nobody reported in this time/],

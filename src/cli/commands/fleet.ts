@@ -2,6 +2,7 @@ import { Argument, Command, Option } from "commander";
 import type { Millis } from "../../model/base/units.js";
 import type { ServiceJson, ServicesJson } from "../../model/documents/fleet_document.js";
 import { badUsage, nothingThere } from "../../model/errors/errors.js";
+import { LONGEST_REQUEST_MS, SHORTEST_REQUEST_MS } from "../../model/wire/requests_path.js";
 import { FleetClient } from "../../server/index.js";
 import type { CommandAbout } from "../options/about.js";
 import { serverOf } from "../options/destination.js";
@@ -159,6 +160,15 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
     throw badUsage(
       "fleet verdicts --by instance takes no name",
       `as in: tidemark fleet service ${name}`,
+    );
+  }
+  if (
+    question === "profile" &&
+    (options.for < SHORTEST_REQUEST_MS || options.for > LONGEST_REQUEST_MS)
+  ) {
+    throw badUsage(
+      "fleet profile takes a time from 10s to 1h with --for",
+      `as in: tidemark fleet profile ${name} --for 5min`,
     );
   }
   const client = new FleetClient(serverOf(options.server, options.tokenFile));

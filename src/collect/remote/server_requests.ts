@@ -10,12 +10,8 @@
 import { monotonicMs } from "../../linux/this_process/clock.js";
 import { hostName } from "../../linux/this_process/host_name.js";
 import type { Millis } from "../../model/base/units.js";
-import {
-  COLLECTOR_ANSWER,
-  COLLECTOR_PATH,
-  type CollectorCall,
-  LONGEST_REQUEST_MS,
-} from "../../model/wire/requests.js";
+import { COLLECTOR_ANSWER, COLLECTOR_PATH, type CollectorCall } from "../../model/wire/requests.js";
+import { LONGEST_REQUEST_MS } from "../../model/wire/requests_path.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
 
 const EVERY_MS: Millis = 10_000;

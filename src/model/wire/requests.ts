@@ -7,10 +7,9 @@
 import { z } from "zod";
 import type { TimeMs } from "../base/units.js";
 import type { RequestJson } from "../documents/request_document.js";
+import { LONGEST_REQUEST_MS, SHORTEST_REQUEST_MS } from "./requests_path.js";
 
 export const COLLECTOR_PATH = "/api/v1/collector";
-export const LONGEST_REQUEST_MS = 3_600_000;
-export const SHORTEST_REQUEST_MS = 10_000;
 /** Requests that are open at the same time. */
 export const MOST_OPEN_REQUESTS = 20;
 export const MOST_POLICY_BYTES = 256 << 10;
