@@ -8,6 +8,7 @@ import { streamName } from "../../src/recording/sender/stream_name.js";
 import { streamBytes } from "../../src/recording/streams.fixture.js";
 import { launchBrowser } from "../browser.js";
 import { removeScratch, scratch } from "../run.js";
+import { watchedPage } from "./fleet_page.js";
 import { pprofOf, pushMessage } from "./profiles.js";
 import { ask, post, type RunningServer, startServer } from "./running_server.js";
 
@@ -29,14 +30,7 @@ beforeEach(async () => {
   const config = join(scratch(), "serve.yaml");
   writeFileSync(config, "label_values: 2\n");
   server = await startServer(scratch(), { options: ["--config", config] });
-  page = await browser.newPage({ reducedMotion: "reduce", viewport: { width: 1280, height: 900 } });
-  complaints = [];
-  page.on("pageerror", (error) => complaints.push(String(error)));
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) {
-      complaints.push(message.text());
-    }
-  });
+  ({ page, complaints } = await watchedPage(browser, server.url));
 });
 afterEach(async () => {
   await page.close();
@@ -45,14 +39,6 @@ afterEach(async () => {
 
 const words = async (selector: string) =>
   (await page.locator(selector).innerText()).replace(/\s+/g, " ").trim();
-/** For people who look at the pages: TIDEMARK_SHOTS=FOLDER. */
-const shot = async (name: string) => {
-  const folder = process.env.TIDEMARK_SHOTS;
-  if (folder !== undefined) {
-    await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
-  }
-};
-
 const recording = (pid: number, service = "checkout") =>
   streamBytes({
     ...{ service, version: "41", pid, startedMs: Date.now() - 600_000 },
@@ -117,12 +103,9 @@ test("Ingest shows senders, refused requests, storage and labels, and what fills
   expect(senders).toContain("pyroscope");
   expect(senders).toContain(EVIL.replace(/\s+/g, " "));
   expect(await words("[aria-label='Refused requests']")).toContain("/v1development/profiles");
-  await shot("ingest");
   await page.getByRole("button", { name: "Dark colours" }).click();
-  await shot("ingest-dark");
   await page.setViewportSize({ width: 390, height: 800 });
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
-  await shot("ingest-phone");
   await page.setViewportSize({ width: 1280, height: 900 });
   await page.getByRole("searchbox", { name: "Search senders" }).fill("checkout");
   await expect.poll(() => words("[aria-label='Senders'][class=panel]")).toContain("3 streams");
@@ -141,20 +124,17 @@ test("Ingest shows senders, refused requests, storage and labels, and what fills
 test("Artifacts lists what collectors sent, opens recordings and downloads files", async () => {
   await page.goto(`${server.url}/artifacts`);
   await expect.poll(() => words("main")).toContain("tidemark watch");
-  await shot("artifacts-empty");
   const id = await upload("checkout", "RSS was 512 MiB above its baseline");
   await upload(EVIL, EVIL);
   await expect
     .poll(() => words("main"), { timeout: 20_000 })
     .toContain("RSS was 512 MiB above its baseline");
   expect(await words("main")).toMatch(/last moment checkout version 41 .* process 9 on web-1/);
-  await shot("artifacts");
   const checkout = page.getByRole("article", { name: /^checkout/ });
   const saving = page.waitForEvent("download");
   await checkout.getByRole("button", { name: "Download heap-9.json" }).click();
   expect((await saving).suggestedFilename()).toBe("heap-9.json");
   await page.getByRole("button", { name: "Dark colours" }).click();
-  await shot("artifacts-dark");
   await page.setViewportSize({ width: 390, height: 800 });
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
   await page.setViewportSize({ width: 1280, height: 900 });

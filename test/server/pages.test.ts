@@ -5,6 +5,7 @@ import { streamName } from "../../src/recording/sender/stream_name.js";
 import { type StreamPlan, streamBytes } from "../../src/recording/streams.fixture.js";
 import { launchBrowser } from "../browser.js";
 import { removeScratch, scratch } from "../run.js";
+import { watchedPage } from "./fleet_page.js";
 import { post, type RunningServer, startServer } from "./running_server.js";
 
 const MINUTE = 60_000;
@@ -16,7 +17,6 @@ const EVIL = `"><img src=x onerror="throw 1"><script>throw 2</script>`;
 let browser: Browser;
 let server: RunningServer;
 let page: Page;
-/** Errors on the page, and its requests to anything but its server. */
 let complaints: string[];
 
 beforeAll(async () => {
@@ -28,31 +28,10 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   server = await startServer(scratch());
-  const context = await browser.newContext({
-    reducedMotion: "reduce",
-    viewport: { width: 1280, height: 900 },
-  });
-  page = await context.newPage();
-  complaints = [];
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) {
-      complaints.push(message.text());
-    }
-  });
-  page.on("pageerror", (error) => complaints.push(String(error)));
-  page.on("response", (response) => {
-    if (response.status() >= 400) {
-      complaints.push(`${response.status()} ${response.url()}`);
-    }
-  });
-  page.on("request", (request) => {
-    if (!request.url().startsWith(server.url)) {
-      complaints.push(request.url());
-    }
-  });
+  ({ page, complaints } = await watchedPage(browser, server.url));
 });
 afterEach(async () => {
-  await page.context().close();
+  await page.close();
   await server.kill();
 });
 

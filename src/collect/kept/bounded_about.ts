@@ -26,7 +26,7 @@ function shortened(text: string): string {
   return text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT - 1)}…` : text;
 }
 
-/** What is left out at the end is one more text: "…". */
+/** If the list is too long, "…" stands for the rest. */
 function shortenedList(texts: readonly string[]): string[] {
   const kept: string[] = [];
   let length = 0;

@@ -247,7 +247,7 @@ function notOfServer(status: number): string {
   return `status ${status} is not an answer of the server: probably a proxy before it ${remedy}`;
 }
 
-/** What does not have the expected form is left out. */
+/** Without the fields that are not as expected. */
 function answerOf(body: unknown): ArtifactAnswer {
   const { nextOffset, complete, error } = (body ?? {}) as Record<string, unknown>;
   return {

@@ -35,7 +35,7 @@ const LEAST_SURE_MS = 8 * HOUR_MS;
 const SURE_TO_COME = 0.5;
 /** No daily load: the low end of the interval as a share of the rate, and the rise as a share of the level. */
 const STRAIGHT = { low: 0.8, share: 0.1 };
-/** What the strength of a day leaves of the load looks like growth of this share of its range, over less than five days. */
+/** For less than five days, load that was removed only in part can look like growth of this share of its range. */
 const LEAST_OF_LOAD = 0.4;
 const LOAD_SEEN_MS = 5 * DAY_MS;
 /** Growth that lasts, as a share of what filled, which does not count. */

@@ -17,7 +17,7 @@ const FEWEST_SIBLINGS = 3;
 const FEW = 4;
 /** What fills on one instance alone slows down: the later half's growth as a share of the whole. */
 const STEADY = 0.5;
-/** What shares leave of the load looks like growth of this share of its range. */
+/** Load that was removed only in part can look like growth of this share of its range. */
 const LEAST_OF_LOAD = 0.3;
 const LEAST_LENGTH_MS = 12 * 3_600_000;
 const FEWEST_POINTS = 8;

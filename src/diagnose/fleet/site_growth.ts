@@ -4,7 +4,8 @@
  *
  *   RSS    ▃▅▄▆▅▆▅▇▆▇      site of the leak  ▁▂▃▄▅▆▇█      site of a cache  ▁▄▆▇▇███      site of load  ▃█▂▇▃█▂▇
  *
- * What is freed again is load, whatever its trend: a site counts only if it gives back little of what it gained.
+ * A site that frees most of what it allocates follows the load, even if it also rises. Only a site that gives back little
+ * of its rise can be a leak.
  */
 import type { Bytes, Millis } from "../../model/base/units.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
@@ -23,7 +24,8 @@ const MOST_GIVEN_BACK = 0.2;
 const LEAST_IN_RSS = 0.5;
 /** Sites that together grow by less than this share of RSS do not explain it. */
 const LEAST_EXPLAINED = 0.4;
-/** What no site explains is a leak only if it lasts: the allocator may keep memory, or load may rise. */
+/** RSS that grows without any site may be memory that the allocator keeps, or rising load. It counts as a leak only if it
+ * lasts this long. */
 const LEAST_UNEXPLAINED_MS = 4 * 24 * 3_600_000;
 /** A site is measured without what other sites do, so less than usual is significant. */
 const LEAST_OF_SITE = 0.3;

@@ -31,7 +31,7 @@ export interface ArtifactJson {
   timeMs: TimeMs;
   /** One sentence: which condition held, with its figures. */
   reason: string;
-  /** The program was killed for memory: the files show its last moment. */
+  /** The program ran out of memory or crashed: the files show its last moment. */
   lastMoment: boolean;
   files: ArtifactFileJson[];
   /** What could not be captured, and why. */
@@ -46,22 +46,12 @@ export interface StoredArtifactFileJson extends ArtifactFileJson {
 }
 
 /** An artifact that a server has. */
-export interface StoredArtifactJson {
+export interface StoredArtifactJson extends Omit<ArtifactJson, "schema" | "files"> {
   /** Part of the addresses of its files. */
   id: string;
-  service: string;
-  version: string;
-  env: string;
-  host: string;
-  pid: Pid;
-  command: string[];
-  timeMs: TimeMs;
   receivedMs: TimeMs;
-  reason: string;
-  lastMoment: boolean;
   bytes: Bytes;
   files: StoredArtifactFileJson[];
-  problems: string[];
 }
 
 /** What a server has of artifacts: `tidemark.artifacts/1`. */

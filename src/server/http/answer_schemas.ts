@@ -2055,15 +2055,12 @@ export const ANSWER_SCHEMAS = {
     StoredArtifactJson: {
       type: "object",
       properties: {
-        id: {
-          type: "string",
-          description: "Part of the addresses of its files.",
-        },
         service: {
           type: "string",
         },
         version: {
           type: "string",
+          description: '"": unknown; also `env`.',
         },
         env: {
           type: "string",
@@ -2073,6 +2070,7 @@ export const ANSWER_SCHEMAS = {
         },
         pid: {
           $ref: "#/components/schemas/Pid",
+          description: "Of the program's first process.",
         },
         command: {
           type: "array",
@@ -2083,14 +2081,27 @@ export const ANSWER_SCHEMAS = {
         timeMs: {
           $ref: "#/components/schemas/TimeMs",
         },
-        receivedMs: {
-          $ref: "#/components/schemas/TimeMs",
-        },
         reason: {
           type: "string",
+          description: "One sentence: which condition held, with its figures.",
         },
         lastMoment: {
           type: "boolean",
+          description: "The program ran out of memory or crashed: the files show its last moment.",
+        },
+        problems: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description: "What could not be captured, and why.",
+        },
+        id: {
+          type: "string",
+          description: "Part of the addresses of its files.",
+        },
+        receivedMs: {
+          $ref: "#/components/schemas/TimeMs",
         },
         bytes: {
           $ref: "#/components/schemas/Bytes",
@@ -2101,28 +2112,22 @@ export const ANSWER_SCHEMAS = {
             $ref: "#/components/schemas/StoredArtifactFileJson",
           },
         },
-        problems: {
-          type: "array",
-          items: {
-            type: "string",
-          },
-        },
       },
       required: [
-        "id",
-        "service",
-        "version",
-        "env",
-        "host",
-        "pid",
-        "command",
-        "timeMs",
-        "receivedMs",
-        "reason",
-        "lastMoment",
         "bytes",
+        "command",
+        "env",
         "files",
+        "host",
+        "id",
+        "lastMoment",
+        "pid",
         "problems",
+        "reason",
+        "receivedMs",
+        "service",
+        "timeMs",
+        "version",
       ],
       description: "An artifact that a server has.",
     },

@@ -12,6 +12,7 @@ import { ReportApp } from "../report/ReportApp.js";
 import { askArtifactReport, askArtifacts, saveArtifact } from "./frame/api.js";
 import { Frame, Waiting } from "./frame/Frame.js";
 import { useNow } from "./frame/live.js";
+import { SearchField } from "./frame/SearchField.js";
 import { serviceAddress, useAddress } from "./frame/timeRange.js";
 import type { PageProps } from "./ServicesPage.js";
 
@@ -34,7 +35,7 @@ export function ArtifactsPage({ theme, toggleTheme }: PageProps) {
         <Artifacts
           document={query.data}
           wanted={wanted}
-          search={(text) => address.change({ q: text || null })}
+          search={(text) => address.change({ q: text })}
         />
       )}
     </Frame>
@@ -48,20 +49,18 @@ function Artifacts({
 }: {
   document: ArtifactsJson;
   wanted: string;
-  search: (text: string) => void;
+  search: (text: string | null) => void;
 }) {
   const shown = artifacts.filter((each) => textOf(each).includes(wanted.toLowerCase()));
   return (
     <section className="panel" aria-label="Artifacts">
       <div className="toolbar">
         <b>Artifacts</b>
-        <input
-          type="search"
-          className="search"
-          aria-label="Search artifacts"
+        <SearchField
+          label="Search artifacts"
           placeholder="Service, host, reason or file"
           value={wanted}
-          onChange={(event) => search(event.target.value)}
+          set={search}
         />
         <span className="note">
           {formatCount(shown.length)} {shown.length === 1 ? "artifact" : "artifacts"},{" "}

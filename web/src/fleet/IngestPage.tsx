@@ -7,6 +7,7 @@ import { type Column, DataTable } from "../widgets/DataTable.js";
 import { askIngest } from "./frame/api.js";
 import { Frame, Waiting } from "./frame/Frame.js";
 import { useNow } from "./frame/live.js";
+import { SearchField } from "./frame/SearchField.js";
 import { serviceAddress, useAddress } from "./frame/timeRange.js";
 import type { PageProps } from "./ServicesPage.js";
 
@@ -45,13 +46,11 @@ function Senders({ document: { streams, otherStreams } }: { document: IngestJson
     <section className="panel" aria-label="Senders">
       <div className="toolbar">
         <b>Senders</b>
-        <input
-          type="search"
-          className="search"
-          aria-label="Search senders"
+        <SearchField
+          label="Search senders"
           placeholder="Service, version, host or source"
-          value={address.get("q") ?? ""}
-          onChange={(event) => address.change({ q: event.target.value || null })}
+          value={address.get("q")}
+          set={(text) => address.change({ q: text })}
         />
         <span className="note">
           {formatCount(rows.length)} {rows.length === 1 ? "stream" : "streams"}

@@ -9,6 +9,7 @@ import { type Column, DataTable } from "../widgets/DataTable.js";
 import { askServices } from "./frame/api.js";
 import { Frame, Waiting } from "./frame/Frame.js";
 import { useNow } from "./frame/live.js";
+import { SearchField } from "./frame/SearchField.js";
 import { serviceAddress, useAddress } from "./frame/timeRange.js";
 import { Sparkline } from "./Sparkline.js";
 import { VerdictMark } from "./VerdictMark.js";
@@ -43,13 +44,11 @@ export function ServicesPage({ theme, toggleTheme }: PageProps) {
       ) : (
         <section className="panel" aria-label="Services">
           <div className="toolbar">
-            <input
-              type="search"
-              className="search"
-              aria-label="Search services"
+            <SearchField
+              label="Search services"
               placeholder="Service, version or verdict"
-              value={address.get("q") ?? ""}
-              onChange={(event) => change({ q: event.target.value || null })}
+              value={address.get("q")}
+              set={(text) => change({ q: text })}
             />
             <span className="note">
               {formatCount(rows.length)} {rows.length === 1 ? "service" : "services"}

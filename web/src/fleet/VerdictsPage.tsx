@@ -9,6 +9,7 @@ import { DiagnosesPanel } from "./DiagnosesPanel.js";
 import { askVerdicts } from "./frame/api.js";
 import { Frame, Waiting } from "./frame/Frame.js";
 import { useNow } from "./frame/live.js";
+import { SearchField } from "./frame/SearchField.js";
 import { useAddress } from "./frame/timeRange.js";
 import { GROWTH, PLACE, VERSION } from "./instanceColumns.js";
 import type { PageProps } from "./ServicesPage.js";
@@ -38,13 +39,11 @@ export function VerdictsPage({ theme, toggleTheme }: PageProps) {
       ) : (
         <section className="panel" aria-label="Verdicts">
           <div className="toolbar">
-            <input
-              type="search"
-              className="search"
-              aria-label="Search verdicts"
+            <SearchField
+              label="Search verdicts"
               placeholder="Service, version, host, verdict or function"
               value={wanted}
-              onChange={(event) => change({ q: event.target.value || null })}
+              set={(text) => change({ q: text })}
             />
             <span className="note">
               {formatCount(rows.length)} {rows.length === 1 ? "instance" : "instances"}

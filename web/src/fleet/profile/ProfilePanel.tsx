@@ -9,6 +9,7 @@ import { SitesTable } from "../../sites/SitesTable.js";
 import type { Theme } from "../../theme/theme.js";
 import { askProfile, type MergedProfile } from "../frame/api.js";
 import { Waiting } from "../frame/Frame.js";
+import { SearchField } from "../frame/SearchField.js";
 import type { Address, TimeRange } from "../frame/timeRange.js";
 import { CompareView } from "./CompareView.js";
 import { versionsOf } from "./comparison.js";
@@ -210,13 +211,11 @@ function Search({ address: { get, change } }: Pick<ProfilePanelProps, "address">
       >
         Callers below
       </button>
-      <input
-        type="search"
-        className="search"
-        aria-label="Search functions"
+      <SearchField
+        label="Search functions"
         placeholder="Function or file"
-        value={get("search") ?? ""}
-        onChange={(event) => change({ search: event.target.value || null })}
+        value={get("search")}
+        set={(text) => change({ search: text })}
       />
     </>
   );
