@@ -17,6 +17,12 @@ export type {
   ServiceEvidence,
   SiteReadings,
 } from "./fleet/fleet_evidence.js";
+export {
+  rightSize,
+  type SizedProcess,
+  type SizeEvidence,
+  USUAL_MARGIN,
+} from "./fleet/right_size.js";
 export { processesForSites } from "./fleet/sites_wanted.js";
 export { assessGrowth } from "./series/growth.js";
 export { readingsAtWork } from "./series/readings.js";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TimeMs } from "../model/base/units.js";
 import { profileOf } from "../model/profile/profile.fixture.js";
-import { deviceMetric } from "../model/profile/series.js";
+import { deviceMetric, type Metric } from "../model/profile/series.js";
 import { ProfileTablesBuilder } from "../model/profile/tables_builder.js";
 import type { ServiceIdentity } from "../model/wire/identity.js";
 import { FileSink } from "./frames/file_sink.js";
@@ -22,6 +22,8 @@ export interface StreamPlan {
   readonly labels?: Readonly<Record<string, string>>;
   /** RSS in bytes at so many ms after the start. */
   readonly rss?: readonly (readonly [number, number])[];
+  /** Other figures, in bytes at so many ms after the start. */
+  readonly figures?: Readonly<Partial<Record<Metric, readonly (readonly [number, number])[]>>>;
   /** Profiles (profile.fixture.ts) at so many ms after the start. */
   readonly profiles?: readonly (readonly [number, string])[];
   /** Of its end, after the start; left out: it still runs. */
@@ -77,17 +79,25 @@ export function streamBytes(plan: StreamPlan): Buffer {
   ]);
   const builder = new ProfileTablesBuilder();
   const snapshots = (plan.profiles ?? []).map(([afterMs, text]) => [afterMs, text] as const);
+  const rss = plan.rss ?? [];
+  const figures = { rssBytes: rss, treeRssBytes: rss, ...plan.figures };
+  const metrics = new Map<number, [Metric, number][]>();
+  for (const [metric, readings] of Object.entries(figures)) {
+    for (const [afterMs, value] of readings) {
+      metrics.set(afterMs, [...(metrics.get(afterMs) ?? []), [metric as Metric, value]]);
+    }
+  }
   const moments = [
-    ...(plan.rss ?? []).map(([afterMs, bytes]) => ({ afterMs, bytes, text: "" })),
-    ...snapshots.map(([afterMs, text]) => ({ afterMs, bytes: Number.NaN, text })),
+    ...[...metrics].map(([afterMs, read]) => ({ afterMs, read, text: "" })),
+    ...snapshots.map(([afterMs, text]) => ({ afterMs, read: [], text })),
   ].sort((a, b) => a.afterMs - b.afterMs);
-  for (const { afterMs, bytes, text } of moments) {
+  for (const { afterMs, read, text } of moments) {
     const timeMs = startedMs + afterMs;
     if (text === "") {
-      writer.metrics(timeMs, [
-        { timeMs, series: 0, metric: "rssBytes", value: bytes },
-        { timeMs, series: 0, metric: "treeRssBytes", value: bytes },
-      ]);
+      writer.metrics(
+        timeMs,
+        read.map(([metric, value]) => ({ timeMs, series: 0, metric, value })),
+      );
     } else {
       const profile = profileOf(text.replace(/$/gm, ` pid=${pid}`), builder);
       const cohorts = [timeMs - 500, timeMs];

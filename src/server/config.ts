@@ -9,6 +9,7 @@
  *     max_disk: 50GiB
  *     alerts: (alerts/rules.ts, alerts/receivers.ts)
  *     actions: {service_limit: 4/h, fleet_limit: 20/h}
+ *     sizes: {margin: 20%, price_per_gib_month: 2.50, currency: EUR}
  *     artifacts: {keep: 14d, count: 1000, max_disk: 10GiB, max_size: 1GiB}
  */
 import { dirname, resolve } from "node:path";
@@ -16,6 +17,7 @@ import { z } from "zod";
 import { addressIn } from "../model/base/quantities.js";
 import type { Bytes, Millis } from "../model/base/units.js";
 import { limitIn } from "../model/settings/limit.js";
+import { shareIn } from "../model/settings/rate.js";
 import {
   duration,
   quantity,
@@ -29,6 +31,7 @@ import { type ActionLimits, USUAL_ACTION_LIMITS } from "./actions/action_limits.
 import { type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
 import { RECEIVER, receiversOf } from "./alerts/receivers.js";
 import { RULE, rulesOf } from "./alerts/rules.js";
+import { type SizeSettings, USUAL_SIZES } from "./answers/sizes.js";
 import { type ArtifactLimits, USUAL_ARTIFACT_LIMITS } from "./artifacts/artifact_files.js";
 
 const file = z.string().min(1).max(4096);
@@ -75,6 +78,16 @@ const CONFIG = z.strictObject({
   actions: z
     .strictObject({ service_limit: limit.optional(), fleet_limit: limit.optional() })
     .optional(),
+  sizes: z
+    .strictObject({
+      margin: quantity(shareIn, "a share of 0% to 100%, such as 20%").optional(),
+      price_per_gib_month: z.number().min(0).max(1_000_000).optional(),
+      currency: z.string().min(1).max(8).optional(),
+    })
+    .refine((sizes) => sizes.currency === undefined || sizes.price_per_gib_month !== undefined, {
+      error: "expected price_per_gib_month beside currency",
+    })
+    .optional(),
   artifacts: z
     .strictObject({
       keep: duration.optional(),
@@ -104,6 +117,7 @@ export interface ServeConfig {
   readonly alerts?: AlertSettings;
   readonly actions?: ActionLimits;
   readonly artifacts?: ArtifactLimits;
+  readonly sizes?: SizeSettings;
 }
 
 const KIND: SettingsKind = { name: "configuration", page: "docs/server.md" };
@@ -151,6 +165,7 @@ export function configOf(text: string, path: string): ServeConfig {
             mostBytes: set.artifacts.max_disk ?? USUAL_ARTIFACT_LIMITS.mostBytes,
             mostArtifactBytes: set.artifacts.max_size ?? USUAL_ARTIFACT_LIMITS.mostArtifactBytes,
           },
+    sizes: set.sizes === undefined ? undefined : sizesOf(set.sizes),
   };
   const known = Object.entries(config).filter(([, value]) => value !== undefined);
   return Object.fromEntries(known) as ServeConfig;
@@ -165,6 +180,17 @@ function alertsOf(
     receivers: receiversOf(receivers ?? [], beside),
     everyMs: every ?? USUAL_ALERTS.everyMs,
     externalUrl: url ?? null,
+  };
+}
+
+function sizesOf({
+  margin,
+  price_per_gib_month: price,
+  currency,
+}: NonNullable<z.infer<typeof CONFIG>["sizes"]>): SizeSettings {
+  return {
+    marginShare: margin ?? USUAL_SIZES.marginShare,
+    ...(price === undefined ? {} : { price: { perGibMonth: price, currency: currency ?? "USD" } }),
   };
 }
 

@@ -15,6 +15,7 @@ import type { ActionLimits } from "./actions/action_limits.js";
 import { Alerting, type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
 import { Diagnoses } from "./answers/diagnoses.js";
 import { IngestAnswers } from "./answers/ingest.js";
+import { type SizeSettings, Sizes } from "./answers/sizes.js";
 import { ArtifactFiles, type ArtifactLimits } from "./artifacts/artifact_files.js";
 import { takeBackupRequests } from "./control.js";
 import { fillWithDemo, keepFromDemo, makeDemoRoom } from "./demo/demo.js";
@@ -68,6 +69,7 @@ export interface ServeLimits {
   readonly alerts: AlertSettings | null;
   readonly actions: ActionLimits;
   readonly artifacts: ArtifactLimits;
+  readonly sizes: SizeSettings;
   /** File with the policy that collectors get; null: none. */
   readonly handedPolicy: string | null;
 }
@@ -133,7 +135,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       say(`loaded ${path} as stream ${stream}`);
     }
     await ingest.flush();
-    const diagnoses = new Diagnoses(store);
+    const diagnoses = new Diagnoses(store, warn);
+    const sizes = new Sizes(store, diagnoses, () => limits.sizes);
     const artifacts = new ArtifactFiles(folder, () => limits.artifacts);
     let url = "";
     const alerting = new Alerting({
@@ -147,6 +150,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const app = buildApp({
       store,
       diagnoses,
+      sizes,
       alerting,
       deliveries,
       ingestAnswers: new IngestAnswers({

@@ -500,4 +500,32 @@ describe.each(STORES)("the store $name", ({ open }) => {
     expect(sites?.map(({ live }) => (live.values.at(-1) ?? 0) / MIB)).toEqual([50]);
     expect(await store.fleetEvidence([], all)).toEqual([]);
   });
+
+  it("knows the hourly peaks of processes, without pages that are shared, and what else their cgroup uses", async () => {
+    const at = (...mib: number[]) =>
+      mib.map((each, step) => [step * 20 * MINUTE, each * MIB] as const);
+    const figures = {
+      // Half of what the processes map is shared.
+      treePssBytes: at(50, 100),
+      cgroupUsageBytes: at(130, 230, 130, 130, 130),
+      cgroupLimitBytes: at(512),
+    };
+    const rss = at(100, 200, 100, 100, 100);
+    const killedAfterMs = [5 * MINUTE];
+    await give({ service: "shop", pid: 1, startedMs: START, rss, figures, killedAfterMs });
+    const [shop, none] = await store.fleetPeaks(["shop", "none"], {
+      ...window,
+      endMs: START + 81 * MINUTE,
+    });
+    expect(shop?.processes).toMatchObject([
+      {
+        peaks: { times: [START, START + HOUR], values: [100 * MIB, 50 * MIB] },
+        besideBytes: 30 * MIB,
+        limitBytes: 512 * MIB,
+        killsMs: [START + 5 * MINUTE],
+        endedMs: null,
+      },
+    ]);
+    expect(none?.processes).toEqual([]);
+  });
 });

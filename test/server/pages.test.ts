@@ -239,6 +239,23 @@ describe("the pages", () => {
     expect(complaints).toEqual([]);
   });
 
+  test("show the limits that services need, and what they would save", async () => {
+    const hours = Array.from({ length: 60 }, (_, hour) => hour * HOUR);
+    await give({
+      ...{ service: "mailer", version: "3", pid: 5, startedMs: Date.now() - 59 * HOUR - MINUTE },
+      rss: hours.map((afterMs) => [afterMs, 100 * MIB] as const),
+      figures: { cgroupLimitBytes: [[hours.at(-1) ?? 0, 1024 * MIB]] },
+    });
+    await page.goto(`${server.url}/sizes`);
+    await page.getByRole("searchbox").fill("mailer");
+    await expect
+      .poll(() => words("section[aria-label='Sizes']"), { timeout: 30_000 })
+      .toMatch(/mailer 1 100 MiB 1\.00 GiB 128 MiB 112 MiB 896 MiB can be lower It was observed/);
+    await page.getByRole("grid", { name: "Sizes" }).getByRole("row").last().click();
+    await page.waitForURL(/service\?name=mailer/);
+    expect(complaints).toEqual([]);
+  });
+
   test("show names from outside as text", async () => {
     await give({
       service: EVIL,

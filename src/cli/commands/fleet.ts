@@ -1,7 +1,7 @@
 import { Argument, Command, Option } from "commander";
 import type { Millis } from "../../model/base/units.js";
 import type { ServiceJson, ServicesJson } from "../../model/documents/fleet_document.js";
-import { badUsage, nothingThere } from "../../model/errors/errors.js";
+import { badUsage, nothingThere, type TidemarkError } from "../../model/errors/errors.js";
 import { LONGEST_REQUEST_MS, SHORTEST_REQUEST_MS } from "../../model/wire/requests_path.js";
 import { FleetClient } from "../../server/index.js";
 import type { CommandAbout } from "../options/about.js";
@@ -20,6 +20,7 @@ import { printActions } from "../screens/fleet_actions.js";
 import { printAlerts } from "../screens/fleet_alerts.js";
 import { printDiagnoses, printDiagnosis } from "../screens/fleet_diagnosis.js";
 import { printRequest, printRequests } from "../screens/fleet_requests.js";
+import { printSize, printSizes } from "../screens/fleet_sizes.js";
 import {
   printEndpoints,
   printFleetDiff,
@@ -44,6 +45,7 @@ const QUESTIONS = [
   "endpoints",
   "diff",
   "verdicts",
+  "sizes",
   "alerts",
   "actions",
   "profile",
@@ -58,6 +60,7 @@ const NAMES: Readonly<Record<Question, readonly [least: number, most: number]>> 
   endpoints: [1, 1],
   diff: [1, 2],
   verdicts: [0, 1],
+  sizes: [0, 1],
   alerts: [0, 0],
   actions: [0, 1],
   profile: [1, 1],
@@ -129,6 +132,7 @@ export function buildCommand(): Command {
     "tidemark fleet endpoints checkout --since 6h",
     "tidemark fleet verdicts",
     "tidemark fleet verdicts checkout",
+    "tidemark fleet sizes",
     "tidemark fleet alerts",
     "tidemark fleet actions checkout",
     "tidemark fleet profile checkout --for 5min",
@@ -187,6 +191,8 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
       return options.by === "instance"
         ? show(await client.verdicts(window), options, printVerdicts)
         : showDiagnoses(client, names[0], window, options);
+    case "sizes":
+      return showSizes(client, names[0], window, options);
     case "alerts":
       return show(await client.alerts(), options, printAlerts);
     case "actions":
@@ -250,12 +256,29 @@ async function showDiagnoses(
   }
   const [diagnosis] = document.diagnoses;
   if (diagnosis === undefined) {
-    throw nothingThere(
-      `no service ${service} reported in this time`,
-      "list them: tidemark fleet services; look back further with --since",
-    );
+    throw notReported(service);
   }
   show(diagnosis, options, printDiagnosis);
+}
+
+async function showSizes(
+  client: FleetClient,
+  service: string | undefined,
+  window: { readonly startMs: number; readonly endMs: number },
+  options: FleetOptions,
+): Promise<void> {
+  const document = await client.sizes(window, service);
+  if (service !== undefined && document.sizes.length === 0) {
+    throw notReported(service);
+  }
+  show(document, options, service === undefined ? printSizes : printSize);
+}
+
+function notReported(service: string): TidemarkError {
+  return nothingThere(
+    `no service ${service} reported in this time`,
+    "list them: tidemark fleet services; look back further with --since",
+  );
 }
 
 function showServices(document: ServicesJson, options: FleetOptions): void {

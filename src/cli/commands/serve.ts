@@ -13,6 +13,7 @@ import {
   type ServeOptions,
   USUAL_ACTION_LIMITS,
   USUAL_ARTIFACT_LIMITS,
+  USUAL_SIZES,
 } from "../../server/index.js";
 import { defaultDemoFolder, defaultServerFolder, FLEET_PAGES_PATH } from "../files/server_files.js";
 import type { CommandAbout } from "../options/about.js";
@@ -46,6 +47,7 @@ interface ServeCommandOptions extends CommonOptions {
   readonly alerts?: NonNullable<ServeOptions["limits"]["alerts"]>;
   readonly actions?: ServeOptions["limits"]["actions"];
   readonly artifacts?: ServeOptions["limits"]["artifacts"];
+  readonly sizes?: ServeOptions["limits"]["sizes"];
   readonly handedPolicy?: string;
   readonly backup?: string;
   readonly restore?: string;
@@ -212,6 +214,7 @@ function limitsOf({
   alerts,
   actions,
   artifacts,
+  sizes,
   handedPolicy,
 }: ServeCommandOptions): ServeOptions["limits"] {
   const usualLog = process.stderr.isTTY ? "warnings" : "requests";
@@ -224,6 +227,7 @@ function limitsOf({
     alerts: alerts ?? null,
     actions: actions ?? USUAL_ACTION_LIMITS,
     artifacts: artifacts ?? USUAL_ARTIFACT_LIMITS,
+    sizes: sizes ?? USUAL_SIZES,
     handedPolicy: handedPolicy ?? null,
   };
 }

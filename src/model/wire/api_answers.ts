@@ -14,6 +14,7 @@ import type {
 } from "../documents/fleet_document.js";
 import type { IngestJson } from "../documents/ingest_document.js";
 import type { RequestJson, RequestsJson } from "../documents/request_document.js";
+import type { FleetSizesJson } from "../documents/sizes_document.js";
 import type { LeaseAnswer } from "./actions.js";
 import type { ArtifactAnswer } from "./artifacts.js";
 import type { FramesAnswer } from "./frames.js";
@@ -30,6 +31,7 @@ export interface ApiAnswers {
   endpoints: EndpointsJson;
   verdicts: FleetVerdictsJson;
   diagnoses: FleetDiagnosesJson;
+  sizes: FleetSizesJson;
   alerts: AlertsJson;
   alert: AlertJson;
   actions: ActionsJson;

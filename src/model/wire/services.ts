@@ -12,6 +12,7 @@ export const GROWING_PATH = "/api/v1/growing";
 export const ENDPOINTS_PATH = "/api/v1/endpoints";
 export const VERDICTS_PATH = "/api/v1/verdicts";
 export const DIAGNOSES_PATH = "/api/v1/diagnoses";
+export const SIZES_PATH = "/api/v1/sizes";
 export const ALERTS_PATH = "/api/v1/alerts";
 /** Paths of what people do about one alert. */
 export const ACKNOWLEDGE_PATH = "/api/v1/alerts/{id}/acknowledge";

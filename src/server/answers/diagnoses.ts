@@ -3,8 +3,7 @@
  *
  *   services, in batches of processes ─ evidence (store) ─ diagnoseService ─ may leak? ─ sites (store) ─ diagnoseService again
  *
- * One evaluation runs at a time and lets other requests run between two services. One that took long is used again for
- * ten times as long.
+ * Other requests run between two services.
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { diagnoseService, processesForSites, type ServiceEvidence } from "../../diagnose/index.js";
@@ -13,35 +12,28 @@ import type {
   FleetDiagnosesJson,
   FleetDiagnosisJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
+import { oneLine } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import type { ServiceSpan, Store, Window } from "../../store/index.js";
+import { batchesOf, KeptEvaluations } from "./kept_evaluations.js";
 
 /** Twice the longest window of the diagnosis: what a version is compared with. */
 const LOOK_BACK_MS: Millis = 14 * 86_400_000;
-/** Evidence of a process takes about 15 KB. */
-const MOST_PROCESSES = 500;
-/** A shorter evaluation is made again for each request. */
-const SHORT_MS: Millis = 1_000;
-const KEPT_FACTOR = 10;
-const MOST_KEPT = 4;
-
-interface Evaluation {
-  readonly endMs: TimeMs;
-  readonly keptMs: Millis;
-  readonly services: readonly (ServiceSpan & { readonly diagnosis: FleetDiagnosisJson })[];
-}
+type Diagnosed = ServiceSpan & { readonly diagnosis: FleetDiagnosisJson };
 
 export class Diagnoses {
   readonly #store: Store;
-  #kept: readonly Evaluation[] = [];
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #warn: (text: string) => void;
+  readonly #kept = new KeptEvaluations((endMs) => this.#evaluate(endMs));
 
-  constructor(store: Store) {
+  constructor(store: Store, warn: (text: string) => void) {
     this.#store = store;
+    this.#warn = warn;
   }
 
   /** At the end of the window, of the services that reported in it. `service`: only this one. */
   async in(window: Window, service: string | undefined): Promise<FleetDiagnosesJson> {
-    const { services } = await this.#at(window.endMs);
+    const services = await this.#kept.at(window.endMs);
     const diagnoses = services
       .filter(
         (each) =>
@@ -55,36 +47,25 @@ export class Diagnoses {
     };
   }
 
-  #at(endMs: TimeMs): Promise<Evaluation> {
-    const result = this.#last.then(async () => {
-      const kept = this.#kept.find((each) => Math.abs(each.endMs - endMs) <= each.keptMs);
-      if (kept !== undefined) {
-        return kept;
-      }
-      const made = await this.#evaluate(endMs);
-      this.#kept = [made, ...this.#kept].slice(0, MOST_KEPT);
-      return made;
-    });
-    this.#last = result.catch(() => {});
-    return result;
-  }
-
-  async #evaluate(endMs: TimeMs): Promise<Evaluation> {
-    const begun = performance.now();
+  async #evaluate(endMs: TimeMs): Promise<Diagnosed[]> {
     const window = { startMs: Math.max(0, endMs - LOOK_BACK_MS), endMs };
     const spans = await this.#store.fleetServices(window);
-    const services: Evaluation["services"][number][] = [];
+    const services: Diagnosed[] = [];
     for (const batch of batchesOf(spans)) {
       const names = batch.map(({ service }) => service);
       const evidence = await this.#store.fleetEvidence(names, window);
       for (const [at, each] of evidence.entries()) {
-        const diagnosis = await this.#diagnose(each, spans.length);
+        const diagnosis = await this.#diagnose(each, spans.length).catch((error: unknown) => {
+          this.#warn(
+            `service ${oneLine(each.service)} could not be diagnosed: ${reasonOf(error).message}`,
+          );
+          return undiagnosed(each);
+        });
         services.push({ ...(batch[at] as ServiceSpan), diagnosis });
         await turn();
       }
     }
-    const tookMs = performance.now() - begun;
-    return { endMs, keptMs: tookMs < SHORT_MS ? 0 : KEPT_FACTOR * tookMs, services };
+    return services;
   }
 
   async #diagnose(evidence: ServiceEvidence, services: number): Promise<FleetDiagnosisJson> {
@@ -106,18 +87,20 @@ export class Diagnoses {
   }
 }
 
-function batchesOf(spans: readonly ServiceSpan[]): ServiceSpan[][] {
-  const batches: ServiceSpan[][] = [];
-  let room = 0;
-  for (const span of spans) {
-    if (room < span.processes) {
-      batches.push([]);
-      room = MOST_PROCESSES;
-    }
-    batches.at(-1)?.push(span);
-    room -= span.processes;
-  }
-  return batches;
+/** In place of a diagnosis that failed: one service does not take the verdicts of the others with it. */
+function undiagnosed({ service, window }: ServiceEvidence): FleetDiagnosisJson {
+  return {
+    schema: "tidemark.fleetDiagnosis/1",
+    service,
+    window: { ...window },
+    verdict: {
+      kind: "insufficient-evidence",
+      confidence: 0.5,
+      summary: `${service} could not be diagnosed.`,
+    },
+    ...{ versions: [], oddInstances: [], suspects: [], forecast: [], evidence: [] },
+    limits: ["Its diagnosis failed; the reason is in the server's log."],
+  };
 }
 
 function byUrgency(a: FleetDiagnosisJson, b: FleetDiagnosisJson): number {

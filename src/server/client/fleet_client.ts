@@ -12,6 +12,7 @@ import type {
   ServicesJson,
 } from "../../model/documents/fleet_document.js";
 import type { RequestJson, RequestsJson } from "../../model/documents/request_document.js";
+import type { FleetSizesJson } from "../../model/documents/sizes_document.js";
 import { badUsage, nothingThere, oneLine, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { serverUnreachable, tokenRefused } from "../../model/errors/server_errors.js";
@@ -25,6 +26,7 @@ import {
   GROWING_PATH,
   SERVICE_PATH,
   SERVICES_PATH,
+  SIZES_PATH,
   VERDICTS_PATH,
 } from "../../model/wire/services.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
@@ -70,6 +72,12 @@ export class FleetClient {
   diagnoses(window: Window, service: string | undefined): Promise<FleetDiagnosesJson> {
     const parameters: Record<string, string> = service === undefined ? {} : { service };
     return this.#get<FleetDiagnosesJson>(DIAGNOSES_PATH, window, parameters, DIAGNOSES_PATIENCE_MS);
+  }
+
+  /** `service`: only of this one. Throws TidemarkError. */
+  sizes(window: Window, service: string | undefined): Promise<FleetSizesJson> {
+    const parameters: Record<string, string> = service === undefined ? {} : { service };
+    return this.#get<FleetSizesJson>(SIZES_PATH, window, parameters, DIAGNOSES_PATIENCE_MS);
   }
 
   /** Throws TidemarkError. */

@@ -28,6 +28,9 @@ export const ANSWER_SCHEMAS = {
     diagnoses: {
       $ref: "#/components/schemas/FleetDiagnosesJson",
     },
+    sizes: {
+      $ref: "#/components/schemas/FleetSizesJson",
+    },
     alerts: {
       $ref: "#/components/schemas/AlertsJson",
     },
@@ -1418,6 +1421,160 @@ export const ANSWER_SCHEMAS = {
         },
       },
       required: ["instance", "version", "msToLimit", "earliestMs", "latestMs"],
+    },
+    FleetSizesJson: {
+      type: "object",
+      properties: {
+        schema: {
+          type: "string",
+          const: "tidemark.fleetSizes/1",
+        },
+        window: {
+          type: "object",
+          properties: {
+            startMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            endMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+          },
+          required: ["startMs", "endMs"],
+        },
+        marginShare: {
+          type: "number",
+          description: "Added to the peak.",
+        },
+        price: {
+          type: "object",
+          properties: {
+            perGibMonth: {
+              type: "number",
+            },
+            currency: {
+              type: "string",
+            },
+          },
+          required: ["perGibMonth", "currency"],
+          description: "What a GiB costs a month, as configured.",
+        },
+        savedBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "Of all services with the state `lower`.",
+        },
+        sizes: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/ServiceSizeJson",
+          },
+          description: "Those that save most first.",
+        },
+      },
+      required: ["schema", "window", "marginShare", "savedBytes", "sizes"],
+      description:
+        "`tidemark.fleetSizes/1`: the memory that services need, from the two weeks before the end of a window.",
+    },
+    ServiceSizeJson: {
+      type: "object",
+      properties: {
+        service: {
+          type: "string",
+        },
+        state: {
+          $ref: "#/components/schemas/SizeState",
+        },
+        summary: {
+          type: "string",
+          description: "One sentence.",
+        },
+        instances: {
+          type: "number",
+          description: "Instances that run.",
+        },
+        versions: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description:
+            "The versions that run, whose peaks were used; `earlierVersions`: also those of versions before.",
+        },
+        earlierVersions: {
+          type: "boolean",
+        },
+        observedMs: {
+          $ref: "#/components/schemas/Millis",
+          description: "From the first to the last reading.",
+        },
+        instanceDays: {
+          type: "number",
+          description: "Days of single instances: one peak each.",
+        },
+        limitBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "The limit of most of the running instances; 0: none is known.",
+        },
+        peakBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "The 99th percentile of daily peaks of an instance, and the highest.",
+        },
+        highestBytes: {
+          $ref: "#/components/schemas/Bytes",
+        },
+        needs: {
+          type: "object",
+          properties: {
+            requestBytes: {
+              $ref: "#/components/schemas/Bytes",
+              description: "Covers 95 % of the hours of an instance.",
+            },
+            limitBytes: {
+              $ref: "#/components/schemas/Bytes",
+              description: "`peakBytes` and a margin.",
+            },
+          },
+          required: ["requestBytes", "limitBytes"],
+          description: "Absent with the states `leaks` and `unknown`.",
+        },
+        savedBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description:
+            "Of all running instances, if the limit changes; negative: so much more is needed. 0 unless `lower` or `higher`.",
+        },
+        kills: {
+          type: "number",
+          description: "Times that the kernel killed one of its processes for memory.",
+        },
+        cautions: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description: "What would break, or may be wrong with these figures: one sentence each.",
+        },
+      },
+      required: [
+        "service",
+        "state",
+        "summary",
+        "instances",
+        "versions",
+        "earlierVersions",
+        "observedMs",
+        "instanceDays",
+        "limitBytes",
+        "peakBytes",
+        "highestBytes",
+        "savedBytes",
+        "kills",
+        "cautions",
+      ],
+      description: "What one instance of a service needs.",
+    },
+    SizeState: {
+      type: "string",
+      enum: ["lower", "higher", "fits", "unlimited", "leaks", "unknown"],
+      description: "How the limit of a service compares with what it needs.",
     },
     AlertsJson: {
       type: "object",

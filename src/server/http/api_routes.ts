@@ -34,6 +34,7 @@ import {
   SERVICE_PATH,
   SERVICES_PATH,
   SILENCE_PATH,
+  SIZES_PATH,
   VERDICTS_PATH,
 } from "../../model/wire/services.js";
 import {
@@ -324,6 +325,14 @@ export const DIAGNOSES = route({
   parameters: { ...WINDOW, service: text("Only this service.") },
   answer: { json: "diagnoses" },
 });
+export const SIZES = route({
+  ...query,
+  path: SIZES_PATH,
+  summary:
+    "The memory request and limit that each service needs, from the daily peaks of its instances in the two weeks before the window's end, and what a change would save or break.",
+  parameters: { ...WINDOW, service: text("Only this service.") },
+  answer: { json: "sizes" },
+});
 export const INSTANCE = route({
   ...query,
   path: INSTANCE_PATH,
@@ -390,6 +399,7 @@ export const API_ROUTES: readonly ApiRoute[] = [
   ENDPOINTS,
   VERDICTS,
   DIAGNOSES,
+  SIZES,
   ALERTS,
   ACKNOWLEDGE,
   SILENCE,

@@ -14,6 +14,7 @@ const PAGES = new Set([
   "/",
   "/service",
   "/verdicts",
+  "/sizes",
   "/actions",
   "/alerts",
   "/artifacts",

@@ -29,6 +29,7 @@ export function addPages(app: Hono, folder: string): void {
     "/service",
     "/verdicts",
     "/alerts",
+    "/sizes",
     "/actions",
     "/artifacts",
     "/artifacts/:id/:name",

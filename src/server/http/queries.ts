@@ -10,6 +10,7 @@ import type { Selection, Store, WindowProfile } from "../../store/index.js";
 import { fleetDiff, frameJson, growing } from "../answers/comparisons.js";
 import type { Diagnoses } from "../answers/diagnoses.js";
 import { endpointProfile, endpoints } from "../answers/endpoints.js";
+import type { Sizes } from "../answers/sizes.js";
 import type { Ingest } from "../ingest/ingest.js";
 import {
   DIAGNOSES,
@@ -22,6 +23,7 @@ import {
   SERIES,
   SERVICE,
   SERVICES,
+  SIZES,
   VERDICTS,
 } from "./api_routes.js";
 import { columns } from "./columns.js";
@@ -33,6 +35,7 @@ export interface QueryParts {
   /** Its acknowledged frames reach the store about a second later. */
   readonly ingest: Pick<Ingest, "flush">;
   readonly diagnoses: Diagnoses;
+  readonly sizes: Sizes;
   /** The report of a stream as columns. Throws TidemarkError. */
   readonly report: (stream: string) => Promise<object>;
 }
@@ -40,7 +43,10 @@ export interface QueryParts {
 const MOST_STACKS = 8_192;
 const USUAL_STACKS = 100;
 
-export function addQueries(app: Hono, { store, ingest, diagnoses, report }: QueryParts): void {
+export function addQueries(
+  app: Hono,
+  { store, ingest, diagnoses, sizes, report }: QueryParts,
+): void {
   /** What is not known may have been acknowledged a moment ago: it is asked for again once that is in the store. */
   const found = async <Answer>(ask: () => Promise<Answer | null>): Promise<Answer | null> => {
     const answer = await ask();
@@ -109,6 +115,10 @@ export function addQueries(app: Hono, { store, ingest, diagnoses, report }: Quer
   app.get(DIAGNOSES.path, async (context) => {
     const { service, ...asked } = valuesIn(context.req.url, DIAGNOSES.parameters);
     return context.json(await diagnoses.in(windowOf(asked), service));
+  });
+  app.get(SIZES.path, async (context) => {
+    const { service, ...asked } = valuesIn(context.req.url, SIZES.parameters);
+    return context.json(await sizes.in(windowOf(asked), service));
   });
   app.get(INSTANCE.path, async (context) => {
     const { id } = valuesIn(context.req.url, INSTANCE.parameters);

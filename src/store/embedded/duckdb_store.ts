@@ -8,6 +8,7 @@ import { DayWriter } from "../duckdb/day_writer.js";
 import { LabelBudget } from "../duckdb/label_budget.js";
 import { MetaStaging } from "../duckdb/meta_staging.js";
 import { fleetEvidence, fleetServices, fleetSites } from "../duckdb/queries/fleet_evidence.js";
+import { fleetPeaks } from "../duckdb/queries/fleet_peaks.js";
 import { figureSeries, labelNames, labelSets, labelValues } from "../duckdb/queries/labels.js";
 import { processLives } from "../duckdb/queries/lives.js";
 import { windowProfile } from "../duckdb/queries/profile.js";
@@ -204,6 +205,10 @@ samples without their stack would be lost, but a stack without samples is harmle
 
   fleetEvidence(services: readonly string[], window: Window) {
     return fleetEvidence(this.#database, services, window);
+  }
+
+  fleetPeaks(services: readonly string[], window: Window) {
+    return fleetPeaks(this.#database, services, window);
   }
 
   fleetSites(streams: readonly string[], window: Window) {

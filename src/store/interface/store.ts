@@ -6,7 +6,12 @@
  * the mean over a window weighted by time and then summed over processes; allocated bytes are a sum; anything left out
  * of an answer is counted exactly.
  */
-import type { LineHolder, ServiceEvidence, SiteReadings } from "../../diagnose/index.js";
+import type {
+  LineHolder,
+  ServiceEvidence,
+  SiteReadings,
+  SizeEvidence,
+} from "../../diagnose/index.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type {
   FleetVerdictsJson,
@@ -206,6 +211,8 @@ export interface Store {
   fleetServices(window: Window): Promise<ServiceSpan[]>;
   /** For the fleet's diagnosis: the processes of services that reported RSS in the window, without their sites. */
   fleetEvidence(services: readonly string[], window: Window): Promise<ServiceEvidence[]>;
+  /** For right-sizing: the hourly peaks of their processes. */
+  fleetPeaks(services: readonly string[], window: Window): Promise<SizeEvidence[]>;
   /** By stream: live bytes by line. */
   fleetSites(
     streams: readonly string[],

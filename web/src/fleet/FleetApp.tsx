@@ -12,6 +12,7 @@ import { IngestPage } from "./IngestPage.js";
 import { InstancePage } from "./InstancePage.js";
 import { ServicePage } from "./ServicePage.js";
 import { ServicesPage } from "./ServicesPage.js";
+import { SizesPage } from "./SizesPage.js";
 import { VerdictsPage } from "./VerdictsPage.js";
 
 const client = new QueryClient({
@@ -50,6 +51,9 @@ function Pages() {
         </Route>
         <Route path="/verdicts">
           <VerdictsPage {...shared} />
+        </Route>
+        <Route path="/sizes">
+          <SizesPage {...shared} />
         </Route>
         <Route path="/alerts">
           <AlertsPage {...shared} />

@@ -11,7 +11,7 @@ import type {
   ServiceEvidence,
   SiteReadings,
 } from "../../../diagnose/index.js";
-import type { Millis, TimeMs } from "../../../model/base/units.js";
+import type { Millis } from "../../../model/base/units.js";
 import type { VerdictKind } from "../../../model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../../model/documents/documents.js";
 import { ownFrame } from "../../../model/documents/own_code.js";
@@ -20,8 +20,9 @@ import type { ServiceSpan } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
 import type { Rows, StoreDatabase } from "../database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
-import { CARRY_MS, windowValues } from "./gauge.js";
+import { windowValues } from "./gauge.js";
 import { framesOfStacks } from "./profile.js";
+import { processOf, type StoredProcess, withInstances } from "./stored_process.js";
 
 const MINUTE_MS: Millis = 60_000;
 const HOUR_MS: Millis = 60 * MINUTE_MS;
@@ -103,55 +104,26 @@ export async function fleetEvidence(
     service,
     window: { ...window },
     processes: withInstances(
-      rows.filter((row) => row.service === service).map((row) => processOf(row, window)),
+      rows.filter((row) => row.service === service).map((row) => evidenceOf(row, window)),
     ),
   }));
 }
 
-interface Stored extends FleetProcess {
-  readonly host: string;
-  readonly pod: string;
-}
-
-function processOf(row: Rows[number], { endMs }: Window): Stored {
+function evidenceOf(
+  row: Rows[number],
+  window: Window,
+): StoredProcess & Omit<FleetProcess, "instance"> {
+  const { readings, ...process } = processOf(row, window);
   const text = (name: string) => String(row[name] ?? "");
-  const number = (name: string) => Number(row[name] ?? 0);
-  const list = (name: string) =>
-    Array.from((row[name] as unknown as { items: readonly number[] }).items, Number);
-  const ended = number("ended_ms");
-  const lastMs = number("last_ms");
-  const runs = ended === 0 ? lastMs >= Math.min(endMs, Date.now()) - CARRY_MS : ended >= endMs;
   return {
-    process: text("stream"),
-    instance: "",
-    host: text("host"),
-    pod: text("pod"),
-    version: text("version"),
-    startedMs: number("started_ms"),
-    endedMs: runs ? null : ended || lastMs,
-    limitBytes: number("limit_bytes") || number("verdict_limit"),
-    rss: { times: list("times"), values: list("vals") },
+    ...process,
+    rss: readings,
     // No sender reports requests.
     requests: null,
     sites: [],
     kind: row.kind === null || row.kind === undefined ? null : (text("kind") as VerdictKind),
     holders: text("holders") === "" ? [] : (JSON.parse(text("holders")) as LineHolder[]),
   };
-}
-
-/** A pod is an instance. Processes of a host that run at the same time are several, and one that follows another is the same:
- * "web-3", "web-3 #2". */
-function withInstances(processes: readonly Stored[]): FleetProcess[] {
-  const ends = new Map<string, TimeMs[]>();
-  return processes.map(({ host, pod, ...process }) => {
-    const name = pod || host || process.process.slice(0, 8);
-    const taken = ends.get(name) ?? [];
-    ends.set(name, taken);
-    const free = taken.findIndex((endedMs) => endedMs <= process.startedMs);
-    const slot = free < 0 ? taken.length : free;
-    taken[slot] = process.endedMs ?? Number.POSITIVE_INFINITY;
-    return { ...process, instance: slot === 0 ? name : `${name} #${slot + 1}` };
-  });
 }
 
 /** By process (the name of its stream): live bytes of the lines that its stacks are attributed to, 0 where a profile has none. */

@@ -52,6 +52,7 @@ const PAGES = [
   ["Services", "/"],
   ["Verdicts", "/verdicts"],
   ["Alerts", "/alerts"],
+  ["Sizes", "/sizes"],
   ["Actions", "/actions"],
   ["Artifacts", "/artifacts"],
   ["Ingest", "/ingest"],

@@ -20,6 +20,7 @@ import type {
   RequestJson,
   RequestsJson,
 } from "../../../../src/model/documents/request_document.js";
+import type { FleetSizesJson } from "../../../../src/model/documents/sizes_document.js";
 import type { ProfileSnapshot, ProfileTables } from "../../../../src/model/profile/profile.js";
 import { ACTIONS_PATH } from "../../../../src/model/wire/actions.js";
 import {
@@ -47,6 +48,7 @@ import {
   type SeriesGroup,
   type SeriesName,
   SILENCE_PATH,
+  SIZES_PATH,
   VERDICTS_PATH,
 } from "../../../../src/model/wire/services.js";
 import type { TimeRange } from "./timeRange.js";
@@ -133,6 +135,10 @@ export function askDiff(
 
 export function askDiagnoses(range: TimeRange): Promise<FleetDiagnosesJson> {
   return askJson(DIAGNOSES_PATH, windowOf(range));
+}
+
+export function askSizes(range: TimeRange): Promise<FleetSizesJson> {
+  return askJson(SIZES_PATH, windowOf(range));
 }
 
 export function askVerdicts(range: TimeRange): Promise<FleetVerdictsJson> {

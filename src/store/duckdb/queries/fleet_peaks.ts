@@ -1,0 +1,90 @@
+/** What right-sizing needs from the store: the hourly peaks of each process, its limit and its kills. */
+import type { SizedProcess, SizeEvidence } from "../../../diagnose/index.js";
+import type { Millis } from "../../../model/base/units.js";
+import type { Window } from "../../interface/window.js";
+import type { Rows, StoreDatabase } from "../database.js";
+import { windowValues } from "./gauge.js";
+import { processOf, type StoredProcess, withInstances } from "./stored_process.js";
+
+const HOUR_MS: Millis = 3_600_000;
+
+/**
+ * In the order of `services`. Peaks are those of RSS, times the share of PSS in it at its readings: pages that a program and
+ * its child processes share are counted once.
+ */
+export async function fleetPeaks(
+  database: StoreDatabase,
+  services: readonly string[],
+  window: Window,
+): Promise<SizeEvidence[]> {
+  if (services.length === 0) {
+    return [];
+  }
+  const days = database.daysIn(window.startMs, window.endMs);
+  const [metrics, events] = [database.union("metrics", days), database.union("events", days)];
+  const names = services.map((_, at) => `$service_${at}`).join(", ");
+  const rows = await database.query(
+    `WITH root AS (
+        SELECT s.* FROM series s WHERE s.series_id = s.root_id AND s.service IN (${names})),
+      metrics AS (
+        SELECT m.* FROM ${metrics} m JOIN root USING (series_id)
+        WHERE m.ts_ms >= $start_ms AND m.ts_ms < $end_ms
+          AND m.name IN ('treeRssBytes', 'treePssBytes', 'cgroupUsageBytes', 'cgroupLimitBytes')),
+      rss AS (SELECT series_id, ts_ms, value FROM metrics WHERE name = 'treeRssBytes'),
+      hours AS (
+        SELECT series_id, (ts_ms // ${HOUR_MS}) * ${HOUR_MS} AS ts, max(coalesce(most, value)) AS peak
+        FROM metrics WHERE name = 'treeRssBytes' GROUP BY ALL),
+      peaks AS (
+        SELECT series_id, list(ts ORDER BY ts) AS times, list(peak ORDER BY ts) AS vals
+        FROM hours GROUP BY series_id),
+      shared AS (
+        SELECT p.series_id, least(1, sum(p.value) / sum(r.value)) AS share
+        FROM metrics p ASOF JOIN rss r ON p.series_id = r.series_id AND p.ts_ms >= r.ts_ms
+        WHERE p.name = 'treePssBytes' AND r.value > 0 GROUP BY p.series_id),
+      beside AS (
+        SELECT u.series_id, median(greatest(0, u.value - r.value)) AS bytes
+        FROM metrics u ASOF JOIN rss r ON u.series_id = r.series_id AND u.ts_ms >= r.ts_ms
+        WHERE u.name = 'cgroupUsageBytes' GROUP BY u.series_id),
+      newest AS (
+        SELECT series_id, max(ts_ms) FILTER (name = 'treeRssBytes') AS last_ms,
+          arg_max(value, ts_ms) FILTER (name = 'cgroupLimitBytes') AS limit_bytes
+        FROM metrics GROUP BY series_id),
+      kills AS (
+        SELECT s.root_id AS series_id, list(e.ts_ms ORDER BY e.ts_ms) AS kills
+        FROM ${events} e JOIN series s USING (series_id)
+        WHERE e.kind = 'oom-kill' AND e.ts_ms >= $start_ms AND e.ts_ms < $end_ms GROUP BY s.root_id)
+    SELECT root.*, peaks.times, peaks.vals, newest.last_ms, newest.limit_bytes,
+      coalesce(shared.share, 1) AS share, coalesce(beside.bytes, 0) AS beside_bytes,
+      coalesce(kills.kills, []) AS kills, v.limit_bytes AS verdict_limit
+    FROM root JOIN peaks USING (series_id) JOIN newest USING (series_id)
+      LEFT JOIN shared USING (series_id) LEFT JOIN beside USING (series_id) LEFT JOIN kills USING (series_id)
+      LEFT JOIN verdicts v ON v.stream = root.stream
+    ORDER BY root.started_ms, root.stream`,
+    {
+      ...windowValues(window),
+      ...Object.fromEntries(services.map((service, at) => [`service_${at}`, service])),
+    },
+  );
+  return services.map((service) => ({
+    service,
+    window: { ...window },
+    processes: withInstances(
+      rows.filter((row) => row.service === service).map((row) => sizedOf(row, window)),
+    ),
+  }));
+}
+
+function sizedOf(
+  row: Rows[number],
+  window: Window,
+): StoredProcess & Omit<SizedProcess, "instance"> {
+  const process = processOf(row, window);
+  const share = Number(row.share);
+  const { times, values } = process.readings;
+  return {
+    ...process,
+    peaks: { times, values: values.map((peak) => peak * share) },
+    besideBytes: Number(row.beside_bytes),
+    killsMs: Array.from((row.kills as unknown as { items: readonly bigint[] }).items, Number),
+  };
+}

@@ -1,0 +1,59 @@
+/** One life of one instance, from a row of its series with its readings. */
+import type { Bytes, TimeMs } from "../../../model/base/units.js";
+import type { Window } from "../../interface/window.js";
+import type { Rows } from "../database.js";
+import { CARRY_MS } from "./gauge.js";
+
+export interface StoredProcess {
+  /** The name of its stream. */
+  readonly process: string;
+  readonly host: string;
+  readonly pod: string;
+  readonly version: string;
+  readonly startedMs: TimeMs;
+  /** null: it runs. */
+  readonly endedMs: TimeMs | null;
+  /** 0: none is known. */
+  readonly limitBytes: Bytes;
+}
+
+/** `row`: a series with `times`, `vals`, `last_ms`, `limit_bytes` and `verdict_limit`. */
+export function processOf(
+  row: Rows[number],
+  { endMs }: Window,
+): StoredProcess & { readonly readings: { readonly times: number[]; readonly values: number[] } } {
+  const text = (name: string) => String(row[name] ?? "");
+  const number = (name: string) => Number(row[name] ?? 0);
+  const list = (name: string) =>
+    Array.from((row[name] as unknown as { items: readonly number[] }).items, Number);
+  const ended = number("ended_ms");
+  const lastMs = number("last_ms");
+  const runs = ended === 0 ? lastMs >= Math.min(endMs, Date.now()) - CARRY_MS : ended >= endMs;
+  return {
+    process: text("stream"),
+    host: text("host"),
+    pod: text("pod"),
+    version: text("version"),
+    startedMs: number("started_ms"),
+    endedMs: runs ? null : ended || lastMs,
+    limitBytes: number("limit_bytes") || number("verdict_limit"),
+    readings: { times: list("times"), values: list("vals") },
+  };
+}
+
+/** A pod is an instance. Processes of a host that run at the same time are several, and one that follows another is the same:
+ * "web-3", "web-3 #2". */
+export function withInstances<Process extends StoredProcess>(
+  processes: readonly Process[],
+): (Omit<Process, "host" | "pod"> & { readonly instance: string })[] {
+  const ends = new Map<string, TimeMs[]>();
+  return processes.map(({ host, pod, ...process }) => {
+    const name = pod || host || process.process.slice(0, 8);
+    const taken = ends.get(name) ?? [];
+    ends.set(name, taken);
+    const free = taken.findIndex((endedMs) => endedMs <= process.startedMs);
+    const slot = free < 0 ? taken.length : free;
+    taken[slot] = process.endedMs ?? Number.POSITIVE_INFINITY;
+    return { ...process, instance: slot === 0 ? name : `${name} #${slot + 1}` };
+  });
+}
