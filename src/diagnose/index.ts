@@ -23,7 +23,7 @@ export {
   type SizeEvidence,
   USUAL_MARGIN,
 } from "./fleet/right_size.js";
-export { processesForSites } from "./fleet/sites_wanted.js";
+export { processesForSites, processesToLookAt } from "./fleet/sites_wanted.js";
 export { assessGrowth } from "./series/growth.js";
 export { readingsAtWork } from "./series/readings.js";
 export { type TotalGrowth, totalGrowth } from "./series/total_growth.js";

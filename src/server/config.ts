@@ -73,7 +73,9 @@ const CONFIG = z.strictObject({
   log: z.enum(["requests", "warnings"]).optional(),
   watch: z.boolean().optional(),
   policy: file.optional(),
-  collectors: z.strictObject({ policy: file.optional() }).optional(),
+  collectors: z
+    .strictObject({ policy: file.optional(), ask_for_agents: z.boolean().optional() })
+    .optional(),
   alerts: ALERTS.optional(),
   actions: z
     .strictObject({ service_limit: limit.optional(), fleet_limit: limit.optional() })
@@ -114,6 +116,8 @@ export interface ServeConfig {
   readonly policy?: string;
   /** The policy that collectors get. */
   readonly handedPolicy?: string;
+  /** Whether the diagnosis may ask collectors for the agent. */
+  readonly asksForAgents?: boolean;
   readonly alerts?: AlertSettings;
   readonly actions?: ActionLimits;
   readonly artifacts?: ArtifactLimits;
@@ -147,6 +151,7 @@ export function configOf(text: string, path: string): ServeConfig {
     log: set.log,
     watch: set.watch,
     policy: set.policy === undefined ? undefined : beside(set.policy),
+    asksForAgents: set.collectors?.ask_for_agents,
     handedPolicy: set.collectors?.policy === undefined ? undefined : beside(set.collectors.policy),
     alerts: set.alerts === undefined ? undefined : alertsOf(set.alerts, beside),
     actions:

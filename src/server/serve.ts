@@ -27,6 +27,7 @@ import { Deliveries } from "./ingest/deliveries.js";
 import { Ingest } from "./ingest/ingest.js";
 import { loadRecording } from "./load.js";
 import { HandedPolicy } from "./requests/handed_policy.js";
+import { requestLooks } from "./requests/looks.js";
 import { RequestBook } from "./requests/request_book.js";
 import { SenderStreams } from "./senders/sender_streams.js";
 import { Verdicts } from "./verdicts.js";
@@ -70,6 +71,8 @@ export interface ServeLimits {
   readonly actions: ActionLimits;
   readonly artifacts: ArtifactLimits;
   readonly sizes: SizeSettings;
+  /** Whether the diagnosis may ask collectors for the agent. */
+  readonly asksForAgents: boolean;
   /** File with the policy that collectors get; null: none. */
   readonly handedPolicy: string | null;
 }
@@ -138,15 +141,26 @@ export async function serve(options: ServeOptions): Promise<void> {
     const diagnoses = new Diagnoses(store, warn);
     const sizes = new Sizes(store, diagnoses, () => limits.sizes);
     const artifacts = new ArtifactFiles(folder, () => limits.artifacts);
+    const requests = new RequestBook(folder, warn);
     let url = "";
     const alerting = new Alerting({
       ...{ store, diagnoses, folder, warn },
       settings: () => limits.alerts ?? USUAL_ALERTS,
       url: () => url,
       changed: () => changes.changed(),
+      evaluated: async (nowMs) => {
+        if (limits.asksForAgents) {
+          const parts = {
+            store,
+            diagnoses,
+            book: requests,
+            info: (text: string) => log.info(text),
+          };
+          await requestLooks({ ...parts, changed: () => changes.changed() }, nowMs);
+        }
+      },
     });
     const handedPolicy = new HandedPolicy(warn);
-    const requests = new RequestBook(folder, warn);
     const app = buildApp({
       store,
       diagnoses,

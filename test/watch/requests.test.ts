@@ -1,5 +1,7 @@
 /** Profiles on request and policy from a real server: obeyed within the host's own policy, ended in time, limited. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import type { RequestsJson } from "../../src/model/documents/request_document.js";
@@ -77,6 +79,41 @@ test("a profile on request: the agent at once, although the share is 0, until th
   );
   expect(watched().recordingOf("kept", true)).toBeUndefined();
   expect(watched().recordingOf("outside", true)).toBeUndefined();
+  expect(await stopped(child)).toBe(0);
+});
+
+test("a request of the diagnosis names programs, and reaches only these", async () => {
+  const data = join(watched().folder, "data");
+  const { name } = watched();
+  const [named, other] = [watched().python(LEAK, "both"), watched().python(LEAK, "both")];
+  const nowMs = Date.now();
+  mkdirSync(data);
+  writeFileSync(
+    join(data, "requests.json"),
+    JSON.stringify({
+      schema: "tidemark.requests/1",
+      requests: [
+        {
+          ...{ id: randomUUID(), service: `${name}-both`, timeMs: nowMs, untilMs: nowMs + 300_000 },
+          ...{ by: "the diagnosis", hosts: [], programs: [{ host: hostname(), pid: named.pid }] },
+        },
+      ],
+      limits: { service: "6/h", fleet: "60/h" },
+    } satisfies RequestsJson),
+  );
+  server = await startServer(data);
+  const { child, said } = watched().watch(
+    ...["--to", server.url, "--config"],
+    watched().policy("{warm_up: 1h}", [
+      `{match: {service: "${name}-both"}, triggers: [], agent: {share: 0%}}`,
+    ]),
+  );
+  await until(() => said().includes("1 program has the agent"));
+  await until(async () => (await requests()).requests[0]?.hosts[0]?.programs === 1);
+  const agentOf = (pid: number | undefined) =>
+    readFileSync(`/proc/${pid}/maps`, "utf8").includes("tidemark");
+  expect([agentOf(named.pid), agentOf(other.pid)]).toEqual([true, false]);
+  expect((await fleet(["requests"])).stdout).toContain("  the diagnosis  ");
   expect(await stopped(child)).toBe(0);
 });
 

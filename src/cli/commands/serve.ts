@@ -48,6 +48,7 @@ interface ServeCommandOptions extends CommonOptions {
   readonly actions?: ServeOptions["limits"]["actions"];
   readonly artifacts?: ServeOptions["limits"]["artifacts"];
   readonly sizes?: ServeOptions["limits"]["sizes"];
+  readonly asksForAgents?: boolean;
   readonly handedPolicy?: string;
   readonly backup?: string;
   readonly restore?: string;
@@ -215,6 +216,7 @@ function limitsOf({
   actions,
   artifacts,
   sizes,
+  asksForAgents,
   handedPolicy,
 }: ServeCommandOptions): ServeOptions["limits"] {
   const usualLog = process.stderr.isTTY ? "warnings" : "requests";
@@ -228,6 +230,7 @@ function limitsOf({
     actions: actions ?? USUAL_ACTION_LIMITS,
     artifacts: artifacts ?? USUAL_ARTIFACT_LIMITS,
     sizes: sizes ?? USUAL_SIZES,
+    asksForAgents: asksForAgents ?? true,
     handedPolicy: handedPolicy ?? null,
   };
 }

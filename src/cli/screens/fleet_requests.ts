@@ -29,6 +29,7 @@ export function printRequests(
       { title: "TIME" },
       { title: "UNTIL" },
       { title: "SERVICE", paint: paint.bold },
+      { title: "BY" },
       { title: "AGENTS", align: "right" },
       { title: "", flexible: "cutEnd" },
     ];
@@ -36,6 +37,7 @@ export function printRequests(
       formatWallClock(request.timeMs, true),
       formatWallClock(request.untilMs, true),
       oneLine(request.service),
+      oneLine(request.by || "-"),
       formatCount(request.hosts.reduce((sum, { programs }) => sum + programs, 0)),
       hostsText(request),
     ]);

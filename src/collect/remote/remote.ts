@@ -62,19 +62,13 @@ export class Remote {
 
   /** Whether the server asks for a profile of the program, and the host's policy allows that. */
   isAsked({ root }: Program, { watch, remote }: Chosen, nowMs: Millis): boolean {
-    return (
-      watch === "agent" &&
-      remote &&
-      this.#open(nowMs).some(({ service }) => service === root.identity.service)
-    );
+    return watch === "agent" && remote && this.#open(nowMs).some((one) => isFor(one, root));
   }
 
   /** Reports to the server and the log which programs a request reached. `living`: all programs. */
   report(living: readonly Instance[], nowMs: Millis): void {
     for (const request of this.#open(nowMs)) {
-      const ofService = living.filter(
-        ({ program }) => program.root.identity.service === request.service,
-      );
+      const ofService = living.filter(({ program }) => isFor(request, program.root));
       if (ofService.length > 0) {
         const programs = ofService.filter(({ growing }) => growing?.kind === "agent").length;
         const why = [...new Set(ofService.flatMap(whyNot))].join("; ");
@@ -100,6 +94,10 @@ export class Remote {
     }
     this.#requests?.answer(id, programs, why);
   }
+}
+
+function isFor({ service, pids }: OpenRequest, { identity, pid }: Program["root"]): boolean {
+  return service === identity.service && (pids === null || pids.includes(pid));
 }
 
 /** Why a program does not have the agent. */

@@ -3,6 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { monotonicMs } from "../../linux/this_process/clock.js";
+import { hostName } from "../../linux/this_process/host_name.js";
 import { ServerRequests } from "./server_requests.js";
 
 let server: Server;
@@ -70,6 +71,18 @@ test("a server that cannot read its policy does not withdraw it; one without a p
   policy = null;
   await asked();
   expect(requests.policy).toBeNull();
+});
+
+test("a request may name programs; those of other hosts are not this one's", async () => {
+  const programs = [
+    { host: hostName(), pid: 11 },
+    { host: `not-${hostName()}`, pid: 12 },
+  ];
+  const elsewhere = { ...request, id: ID.replace(/1$/, "2"), programs: programs.slice(1) };
+  const body = { nowMs: 1_000_000, policy: null, requests: [{ ...request, programs }, elsewhere] };
+  const { requests, asked } = await requestsTo(() => ({ body }));
+  await asked();
+  expect(requests.open(monotonicMs()).map(({ pids }) => pids)).toEqual([[11], []]);
 });
 
 test("no request is longer than an hour", async () => {

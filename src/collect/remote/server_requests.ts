@@ -9,7 +9,7 @@
  */
 import { monotonicMs } from "../../linux/this_process/clock.js";
 import { hostName } from "../../linux/this_process/host_name.js";
-import type { Millis } from "../../model/base/units.js";
+import type { Millis, Pid } from "../../model/base/units.js";
 import { COLLECTOR_ANSWER, COLLECTOR_PATH, type CollectorCall } from "../../model/wire/requests.js";
 import { LONGEST_REQUEST_MS } from "../../model/wire/requests_path.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
@@ -22,6 +22,8 @@ const MOST_KNOWN = 500;
 export interface OpenRequest {
   readonly id: string;
   readonly service: string;
+  /** Of its programs on this host, the first processes; null: all. */
+  readonly pids: readonly Pid[] | null;
   /** Of this host's monotonic clock. */
   readonly endsMs: Millis;
   /** Its length, as it arrived. */
@@ -104,10 +106,13 @@ export class ServerRequests {
   #take({ nowMs, policy, requests }: ReturnType<typeof COLLECTOR_ANSWER.parse>): void {
     // Absent: the server cannot read it at the moment.
     this.#policy = policy === undefined ? this.#policy : policy;
-    for (const { id, service, untilMs } of requests) {
+    const host = hostName();
+    for (const { id, service, untilMs, programs } of requests) {
       const forMs = Math.min(untilMs - nowMs, LONGEST_REQUEST_MS);
       if (!this.#known.has(id) && forMs > 0) {
-        this.#known.set(id, { id, service, forMs, endsMs: monotonicMs() + forMs });
+        const here = programs?.filter((program) => program.host === host);
+        const pids = here?.map(({ pid }) => pid) ?? null;
+        this.#known.set(id, { id, service, pids, forMs, endsMs: monotonicMs() + forMs });
       }
     }
     const given = new Set(requests.map(({ id }) => id));

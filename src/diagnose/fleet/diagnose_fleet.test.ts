@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { noise } from "../evidence/evidence.fixture.js";
 import { diagnoseService } from "./diagnose_fleet.js";
 import type { FleetProcess } from "./fleet_evidence.js";
-import { processesForSites } from "./sites_wanted.js";
+import { processesForSites, processesToLookAt } from "./sites_wanted.js";
 
 const MIB = 2 ** 20;
 const HOUR = 3_600_000;
@@ -232,6 +232,38 @@ test("sites are asked for where RSS may hide a leak, of the longest lives", () =
   const window = { startMs: END - 14 * DAY, endMs: END };
   const calm = { service: "shop", window, processes: steady.map(processOf) };
   expect(processesForSites(calm, diagnoseService(calm, 50))).toEqual([]);
+});
+
+test("the agent should look at two processes of a leak in an unknown line, which an hour of it then names", () => {
+  const lives = three({ version: "1.1", fromDaysAgo: 3, mib: (hours) => 4 * hours });
+  const window = { startMs: END - 14 * DAY, endMs: END };
+  const processes = [...OLD, ...lives].map(processOf);
+  const evidence = { service: "shop", window, processes };
+  const found = diagnoseService(evidence, 50);
+  expect(found.suspects).toEqual([]);
+  const wanted = processesToLookAt(evidence, found);
+  expect(wanted).toEqual(["1.1/0/3", "1.1/1/3"]);
+  const seen = processes.map((each) => {
+    // What was allocated before the agent came is unknown to it.
+    const times = Array.from({ length: 11 }, (_, step) => END - HOUR + step * 360_000);
+    const values = times.map((_, step) => (4 * MIB * step) / 10);
+    const stack = [
+      { function: "remember", file: "/srv/app/state.py", line: 41, kind: "python" as const },
+    ];
+    return wanted.includes(each.process)
+      ? { ...each, sites: [{ stack, live: { times, values } }] }
+      : each;
+  });
+  const named = diagnoseService({ ...evidence, processes: seen }, 50);
+  expect(named.suspects).toMatchObject([{ line: { function: "remember", line: 41 } }]);
+  expect(processesToLookAt({ ...evidence, processes: seen }, named)).toEqual([]);
+  // What is about to reach its limit is left alone.
+  const full = processes.map((each) => ({
+    ...each,
+    limitBytes: each.rss.values.at(-1) ?? 0,
+  }));
+  const dying = { ...evidence, processes: full };
+  expect(processesToLookAt(dying, diagnoseService(dying, 50))).toEqual([]);
 });
 
 test("readings from before a start, and starts after the window, as clocks that were set leave them", () => {

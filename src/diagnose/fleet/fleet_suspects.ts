@@ -15,17 +15,22 @@ const MOST_SUSPECTS = 5;
 /** Of the growth of RSS; less explains too little. */
 const LEAST_SHARE = 0.1;
 
+interface Window {
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
 /** `rate`: growth of RSS of these processes, bytes per ms. The fastest growing first. */
 export function fleetSuspects(
   processes: readonly FleetProcess[],
   rate: number,
   { endMs, z }: { readonly endMs: number; readonly z: number },
 ): FleetSuspectJson[] {
-  const window = { startMs: endMs - (WINDOWS_MS[0] as number), endMs };
+  const longest = { startMs: endMs - (WINDOWS_MS[0] as number), endMs };
   const grown = linesOf(processes).flatMap(({ line, rows }) => {
     const curve = ageCurve(
       rows.map(([process, site]) => ({ process, rss: site.live, work: null })),
-      window,
+      windowOf(rows, longest),
     );
     const growth = curve === null ? null : lastingGrowth(curve, z);
     if (growth === null || growth.rate < LEAST_SHARE * rate) {
@@ -55,6 +60,15 @@ export function fleetSuspects(
     stack,
     line,
   }));
+}
+
+/** Where the agent came late in each life, the time since then: otherwise an hour of it would be one point of a week. */
+function windowOf(rows: LineOfSites["rows"], { startMs, endMs }: Window): Window {
+  const since = Math.min(...rows.map(([, { live }]) => live.times[0] ?? endMs));
+  const isLate = rows.every(
+    ([{ startedMs }, { live }]) => (live.times[0] ?? endMs) > (startedMs + endMs) / 2,
+  );
+  return { startMs: isLate ? Math.max(startMs, since) : startMs, endMs };
 }
 
 interface LineOfSites {

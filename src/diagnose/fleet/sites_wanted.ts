@@ -1,4 +1,7 @@
-/** Of which processes the diagnosis should see allocation sites: reading them is most of its work, so RSS decides first. */
+/**
+ * Of which processes the diagnosis should see allocation sites: reading them is most of its work, so RSS decides first. And
+ * which should get the agent where none had it.
+ */
 import type { FleetDiagnosisJson } from "../../model/documents/fleet_diagnosis_document.js";
 import type { FleetProcess, ServiceEvidence } from "./fleet_evidence.js";
 
@@ -7,6 +10,10 @@ const WEEK_HOURS = 7 * 24;
 const LEAST_IN_A_WEEK = 0.02;
 /** Those with the most readings show the most of a site's course. */
 const MOST_PROCESSES = 60;
+/** Two, so that a line that both name is no chance. */
+const CANDIDATES = 2;
+/** Nearer to its limit a process gets no agent. */
+const LEAST_LEFT_MS = 30 * 60_000;
 
 /** Names of processes; none if RSS alone excludes a leak that matters. */
 export function processesForSites(
@@ -23,5 +30,36 @@ export function processesForSites(
     .filter((each) => each.version === version)
     .sort((a, b) => isOdd(b) - isOdd(a) || b.rss.times.length - a.rss.times.length)
     .slice(0, MOST_PROCESSES)
+    .map(({ process }) => process);
+}
+
+/**
+ * The processes that the agent should look at: none unless the service leaks in a line that is unknown. The odd ones if only
+ * they leak; of these the ones with the longest course. A process that soon reaches its limit is left alone.
+ */
+export function processesToLookAt(
+  { processes, window }: ServiceEvidence,
+  { leak, suspects, oddInstances, forecast }: FleetDiagnosisJson,
+): string[] {
+  if (leak === undefined || suspects.length > 0) {
+    return [];
+  }
+  const odd = new Set(oddInstances.map(({ instance }) => instance));
+  const isAlone = leak.affectedInstances < leak.runningInstances;
+  const dying = new Set(
+    forecast
+      .filter(({ msToLimit }) => msToLimit > 0 && msToLimit < LEAST_LEFT_MS)
+      .map(({ instance }) => instance),
+  );
+  return processes
+    .filter(
+      ({ version, endedMs, instance }) =>
+        version === leak.version &&
+        (endedMs ?? window.endMs) >= window.endMs &&
+        !dying.has(instance) &&
+        (!isAlone || odd.has(instance)),
+    )
+    .sort((a, b) => a.startedMs - b.startedMs)
+    .slice(0, CANDIDATES)
     .map(({ process }) => process);
 }

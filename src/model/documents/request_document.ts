@@ -10,6 +10,12 @@ export interface RequestHostJson {
   why: string;
 }
 
+/** One program of the service, by its first process. */
+export interface RequestedProgramJson {
+  host: string;
+  pid: number;
+}
+
 /** Asks all collectors to give the programs of a service the agent until a time. */
 export interface RequestJson {
   id: string;
@@ -18,6 +24,8 @@ export interface RequestJson {
   untilMs: TimeMs;
   /** Who asked, as given; "" if unknown. */
   by: string;
+  /** Absent: all programs of the service. */
+  programs?: RequestedProgramJson[];
   /** The hosts with programs of the service that have answered. */
   hosts: RequestHostJson[];
 }

@@ -13,6 +13,8 @@ export const COLLECTOR_PATH = "/api/v1/collector";
 /** Requests that are open at the same time. */
 export const MOST_OPEN_REQUESTS = 20;
 export const MOST_POLICY_BYTES = 256 << 10;
+/** Programs that one request names. */
+export const MOST_PROGRAMS = 100;
 const LONGEST_TEXT = 2_048;
 
 const text = z.string().max(LONGEST_TEXT);
@@ -61,6 +63,10 @@ export const COLLECTOR_ANSWER = z.object({
         timeMs: z.number(),
         untilMs: z.number(),
         by: text,
+        programs: z
+          .array(z.object({ host: text, pid: z.number().int() }))
+          .max(MOST_PROGRAMS)
+          .optional(),
       }),
     )
     .max(MOST_OPEN_REQUESTS),

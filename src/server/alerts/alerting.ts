@@ -55,6 +55,8 @@ interface AlertingParts {
   readonly warn: (text: string) => void;
   /** Alerts have changed. */
   readonly changed: () => void;
+  /** After each evaluation. */
+  readonly evaluated?: (nowMs: TimeMs) => Promise<void>;
 }
 
 const HOUR_MS: Millis = 3_600_000;
@@ -182,6 +184,7 @@ export class Alerting {
         changed();
       }
       await this.#notify(nowMs);
+      await this.#parts.evaluated?.(nowMs);
     } catch (error) {
       warn(`the rules of alerts could not be evaluated: ${reasonOf(error).message}`);
     }

@@ -6,7 +6,12 @@
  * Other requests run between two services.
  */
 import { setImmediate as turn } from "node:timers/promises";
-import { diagnoseService, processesForSites, type ServiceEvidence } from "../../diagnose/index.js";
+import {
+  diagnoseService,
+  processesForSites,
+  processesToLookAt,
+  type ServiceEvidence,
+} from "../../diagnose/index.js";
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import type {
   FleetDiagnosesJson,
@@ -19,7 +24,11 @@ import { batchesOf, KeptEvaluations } from "./kept_evaluations.js";
 
 /** Twice the longest window of the diagnosis: what a version is compared with. */
 const LOOK_BACK_MS: Millis = 14 * 86_400_000;
-type Diagnosed = ServiceSpan & { readonly diagnosis: FleetDiagnosisJson };
+type Diagnosed = ServiceSpan & {
+  readonly diagnosis: FleetDiagnosisJson;
+  /** Processes whose lines would show what the diagnosis does not know. */
+  readonly unseen: readonly string[];
+};
 
 export class Diagnoses {
   readonly #store: Store;
@@ -47,6 +56,13 @@ export class Diagnoses {
     };
   }
 
+  /** Of services that leak in a line that is unknown: the processes that should get the agent. */
+  async unseen(endMs: TimeMs): Promise<{ service: string; processes: readonly string[] }[]> {
+    return (await this.#kept.at(endMs))
+      .filter(({ unseen }) => unseen.length > 0)
+      .map(({ service, unseen }) => ({ service, processes: unseen }));
+  }
+
   async #evaluate(endMs: TimeMs): Promise<Diagnosed[]> {
     const window = { startMs: Math.max(0, endMs - LOOK_BACK_MS), endMs };
     const spans = await this.#store.fleetServices(window);
@@ -61,7 +77,8 @@ export class Diagnoses {
           );
           return undiagnosed(each);
         });
-        services.push({ ...(batch[at] as ServiceSpan), diagnosis });
+        const unseen = processesToLookAt(each, diagnosis);
+        services.push({ ...(batch[at] as ServiceSpan), diagnosis, unseen });
         await turn();
       }
     }

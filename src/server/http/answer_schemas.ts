@@ -2431,6 +2431,13 @@ export const ANSWER_SCHEMAS = {
           type: "string",
           description: 'Who asked, as given; "" if unknown.',
         },
+        programs: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/RequestedProgramJson",
+          },
+          description: "Absent: all programs of the service.",
+        },
         hosts: {
           type: "array",
           items: {
@@ -2441,6 +2448,19 @@ export const ANSWER_SCHEMAS = {
       },
       required: ["id", "service", "timeMs", "untilMs", "by", "hosts"],
       description: "Asks all collectors to give the programs of a service the agent until a time.",
+    },
+    RequestedProgramJson: {
+      type: "object",
+      properties: {
+        host: {
+          type: "string",
+        },
+        pid: {
+          type: "number",
+        },
+      },
+      required: ["host", "pid"],
+      description: "One program of the service, by its first process.",
     },
     RequestHostJson: {
       type: "object",

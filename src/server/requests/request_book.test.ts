@@ -33,6 +33,17 @@ test("answers are not written one by one; a restart keeps them, and the request 
   expect(hostsIn(again)[0]?.why).toHaveLength(500);
 });
 
+test("a person's request is not held up by one that names a few programs, and holds up others", () => {
+  const now = Date.now();
+  const one = book();
+  const named = { service: "shop", forMs: 60_000, programs: [{ host: "here", pid: 1 }] };
+  expect(one.add(named, now)).toMatchObject({ programs: [{ host: "here", pid: 1 }] });
+  expect(one.add(named, now)).toMatch(/already requested/);
+  expect(one.add({ service: "shop", forMs: 60_000 }, now)).toMatchObject({ service: "shop" });
+  expect(one.add({ service: "shop", forMs: 60_000 }, now)).toMatch(/already requested/);
+  one.close();
+});
+
 test("of a request that has ended, some hosts stay: those with programs", () => {
   const long = Date.now() - 120_000;
   const one = book();

@@ -8,7 +8,11 @@ import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { formatWallClock } from "../../model/base/numbers.js";
 import type { Millis, TimeMs } from "../../model/base/units.js";
-import type { RequestJson, RequestsJson } from "../../model/documents/request_document.js";
+import type {
+  RequestedProgramJson,
+  RequestJson,
+  RequestsJson,
+} from "../../model/documents/request_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { isWithin, type Limit, limitText } from "../../model/settings/limit.js";
@@ -27,6 +31,14 @@ const LONGEST_WHY = 500;
 /** Answers wait this long for others before they are written. */
 const GATHER_MS: Millis = 5_000;
 
+interface Wanted {
+  readonly service: string;
+  readonly forMs: Millis;
+  readonly by?: string | undefined;
+  /** Left out: all of the service. */
+  readonly programs?: RequestedProgramJson[];
+}
+
 export class RequestBook {
   readonly #path: string;
   readonly #warn: (text: string) => void;
@@ -42,12 +54,13 @@ export class RequestBook {
   }
 
   /** The request, or why it is refused. */
-  add(
-    { service, forMs, by = "" }: { service: string; forMs: Millis; by?: string | undefined },
-    nowMs: TimeMs,
-  ): RequestJson | string {
+  add({ service, forMs, by = "", programs }: Wanted, nowMs: TimeMs): RequestJson | string {
     const open = this.open(nowMs);
-    const same = open.find((request) => request.service === service);
+    // A person's request covers all programs, and is not held up by one that names a few.
+    const same = open.find(
+      (request) =>
+        request.service === service && (request.programs === undefined || programs !== undefined),
+    );
     if (same !== undefined) {
       return `a profile of ${service} is already requested until ${formatWallClock(same.untilMs)}`;
     }
@@ -64,6 +77,7 @@ export class RequestBook {
     }
     const request = {
       ...{ id: randomUUID(), service, timeMs: nowMs, untilMs: nowMs + forMs, by },
+      ...(programs === undefined ? {} : { programs }),
       hosts: [],
     };
     this.#requests = [...this.#requests, request].slice(-MOST_KEPT);

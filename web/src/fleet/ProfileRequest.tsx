@@ -21,14 +21,14 @@ export function ProfileRequest({ service }: { service: string }) {
     <section className="profile-request" aria-label="Profile on request">
       <button
         type="button"
-        disabled={open !== null || change.isPending}
+        disabled={(open !== null && open.programs === undefined) || change.isPending}
         onClick={() => change.mutate()}
       >
         Profile for 5 minutes
       </button>
       {open === null ? null : (
         <span>
-          {`Requested until ${formatWallClock(open.untilMs, true)}: ${formatCount(programs)} with the agent${reasons.length === 0 ? "" : `; ${reasons.join("; ")}`}`}
+          {`Requested${open.programs === undefined ? "" : ` by ${open.by} for ${formatCount(open.programs.length)} of its programs`} until ${formatWallClock(open.untilMs, true)}: ${formatCount(programs)} with the agent${reasons.length === 0 ? "" : `; ${reasons.join("; ")}`}`}
         </span>
       )}
       {change.error === null ? null : <span role="alert">{change.error.message}</span>}

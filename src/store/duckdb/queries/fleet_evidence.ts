@@ -34,7 +34,11 @@ const STEPS = [
   { sinceMs: DAY_MS, stepMs: 15 * MINUTE_MS },
 ] as const;
 const LONGEST_STEP_MS: Millis = 30 * MINUTE_MS;
-const SITE_STEPS = [{ sinceMs: DAY_MS, stepMs: 30 * MINUTE_MS }] as const;
+/** Short at the end: an agent may have been there for an hour only. */
+const SITE_STEPS = [
+  { sinceMs: 6 * HOUR_MS, stepMs: 6 * MINUTE_MS },
+  { sinceMs: DAY_MS, stepMs: 30 * MINUTE_MS },
+] as const;
 const LONGEST_SITE_STEP_MS: Millis = 4 * HOUR_MS;
 /** Stacks with most live bytes; the others are not compared. */
 const MOST_STACKS = 300;
