@@ -119,7 +119,7 @@ test.each([
 test("the example of the documentation follows the form", () => {
   const page = readFileSync(new URL("../../docs/server.md", import.meta.url), "utf8");
   const [, example = ""] = /```yaml\n(# yaml-language-server[^`]*)```/.exec(page) ?? [];
-  expect(Object.keys(read(example))).toHaveLength(17);
+  expect(Object.keys(read(example))).toHaveLength(18);
 });
 
 test("an editor's schema takes what is read, and no other setting", () => {

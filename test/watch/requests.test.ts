@@ -95,7 +95,11 @@ test("a request of the diagnosis names programs, and reaches only these", async 
       requests: [
         {
           ...{ id: randomUUID(), service: `${name}-both`, timeMs: nowMs, untilMs: nowMs + 300_000 },
-          ...{ by: "the diagnosis", hosts: [], programs: [{ host: hostname(), pid: named.pid }] },
+          ...{
+            by: "the diagnosis",
+            hosts: [],
+            programs: [{ host: hostname(), pid: named.pid ?? 0 }],
+          },
         },
       ],
       limits: { service: "6/h", fleet: "60/h" },

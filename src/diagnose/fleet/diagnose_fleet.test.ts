@@ -260,7 +260,7 @@ test("the agent should look at two processes of a leak in an unknown line, which
   // What is about to reach its limit is left alone.
   const full = processes.map((each) => ({
     ...each,
-    limitBytes: each.rss.values.at(-1) ?? 0,
+    limitBytes: 0.95 * (each.rss.values.at(-1) ?? 0),
   }));
   const dying = { ...evidence, processes: full };
   expect(processesToLookAt(dying, diagnoseService(dying, 50))).toEqual([]);
