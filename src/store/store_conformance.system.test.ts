@@ -431,9 +431,12 @@ describe.each(STORES)("the store $name", ({ open }) => {
     const timeLeft = async () => (await store.service("shop", window, 4))?.instances[0]?.msToLimit;
     await store.putVerdict({ stream, ...verdict, ...atStart, msToLimit: 8 * 3_600_000 });
     expect(await timeLeft()).toBe(2 * 3_600_000);
+    const gauge = async () => (await store.versionGauges(START + MINUTE))[0]?.msToLimit;
+    expect(await gauge()).toBe(2 * 3_600_000);
     // A verdict that names no time is not given one.
     await store.putVerdict({ stream, ...verdict, ...atStart, msToLimit: 0 });
     expect(await timeLeft()).toBe(0);
+    expect(await gauge()).toBeNull();
   });
 
   it("keeps the newest verdict of a stream", async () => {

@@ -7,6 +7,13 @@ import { UNMEASURED } from "./services.js";
 
 /** PSS and the ledger are read at growing intervals. */
 const RARE_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+
+/** As on the pages (services.ts): what the verdict said when it was made, with what has been used since. */
+const TIME_TO_LIMIT = `CASE
+  WHEN v.growth > 0 AND u.rss > 0 AND coalesce(nullif(u.limit_bytes, 0), v.limit_bytes) > 0
+  THEN greatest(1, (coalesce(nullif(u.limit_bytes, 0), v.limit_bytes) - u.rss) / v.growth * ${HOUR_MS})
+  ELSE v.ms_to_limit END`;
 
 export async function versionGauges(
   database: StoreDatabase,
@@ -37,12 +44,17 @@ export async function versionGauges(
     values,
   );
   const verdicts = await database.query(
-    `WITH running AS (${running})
+    `WITH running AS (${running}),
+      used AS (
+        SELECT series_id, arg_max(value, ts_ms) FILTER (name = 'treeRssBytes') AS rss,
+          arg_max(value, ts_ms) FILTER (name = 'cgroupLimitBytes') AS limit_bytes
+        FROM ${metrics} WHERE ts_ms >= $start_ms AND ts_ms < $end_ms
+          AND name IN ('treeRssBytes', 'cgroupLimitBytes') GROUP BY series_id)
     SELECT s.service, s.version, coalesce(v.kind, 'none') AS kind, count(*) AS n,
       sum(v.growth) FILTER (v.kind <> '${UNMEASURED}') AS growth,
-      min(v.ms_to_limit) FILTER (v.ms_to_limit > 0) AS ms_to_limit
-    FROM running s LEFT JOIN verdicts v ON v.stream = s.stream
-    WHERE s.series_id = s.root_id AND $end_ms > 0 AND $start_ms > 0 GROUP BY ALL`,
+      min(${TIME_TO_LIMIT}) FILTER (v.ms_to_limit > 0) AS ms_to_limit
+    FROM running s LEFT JOIN verdicts v ON v.stream = s.stream LEFT JOIN used u USING (series_id)
+    WHERE s.series_id = s.root_id GROUP BY ALL`,
     values,
   );
   return combined(figures, verdicts);
