@@ -145,8 +145,8 @@ export function buildGraph(
     figures,
     buffers,
     garbage: {
-      objects: (tree.retainedNodes[ROOT_GARBAGE] ?? 0) - 1,
-      bytes: tree.retained[ROOT_GARBAGE] ?? 0,
+      objects: tree.retainedObjects(ROOT_GARBAGE) - 1,
+      bytes: tree.retainedBytes(ROOT_GARBAGE),
     },
     end,
     modules,
