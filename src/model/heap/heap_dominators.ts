@@ -24,6 +24,8 @@ interface DepthFirst {
   /** Number of the parent in the depth-first tree, by number. */
   readonly parent: Uint32Array;
   readonly count: number;
+  /** Two columns by number, with arbitrary contents, for the next step. */
+  readonly spare: readonly [Uint32Array, Uint32Array];
 }
 
 const NOT_VISITED = 0xffffffff;
@@ -93,7 +95,7 @@ function visitDepthFirst({ nodes, edgeStart, edgeTo }: HeapGraph, above: Uint32A
     path[depth] = count;
     count += 1;
   }
-  return { visited, number, parent, count };
+  return { visited, number, parent, count, spare: [path, nextEdge] };
 
   function isNew(to: NodeId): boolean {
     return number[to] === NOT_VISITED && (above[to] ?? 0) >= MANY_REFERRERS;
@@ -133,14 +135,15 @@ function reverseEdges({ edgeStart, edgeTo }: HeapGraph, { visited, number, count
 /** The immediate dominator of each number, as a number. */
 function lengauerTarjan(graph: HeapGraph, order: DepthFirst): Uint32Array {
   const { parent, count } = order;
+  // Every number is linked to its parent when it has been processed, in descending order.
+  const ancestor = parent;
+  let linked = count;
   const { start, from } = reverseEdges(graph, order);
-  const semi = new Uint32Array(count);
+  const [semi, stack] = order.spare;
   const label = new Uint32Array(count);
-  const ancestor = new Uint32Array(count).fill(NOT_VISITED);
   const dominator = new Uint32Array(count);
   const bucket = new Uint32Array(count).fill(NOT_VISITED);
   const inBucket = new Uint32Array(count);
-  const stack = new Uint32Array(count);
   for (let n = 0; n < count; n++) {
     semi[n] = n;
     label[n] = n;
@@ -148,12 +151,12 @@ function lengauerTarjan(graph: HeapGraph, order: DepthFirst): Uint32Array {
 
   /** The vertex of least semidominator on the path from v to below its tree's root. */
   const evaluate = (v: number): number => {
-    if (ancestor[v] === NOT_VISITED) {
+    if (v < linked) {
       return v;
     }
     let depth = 0;
     let at = v;
-    while (ancestor[ancestor[at] ?? 0] !== NOT_VISITED) {
+    while ((ancestor[at] ?? 0) >= linked) {
       stack[depth++] = at;
       at = ancestor[at] ?? 0;
     }
@@ -180,7 +183,7 @@ function lengauerTarjan(graph: HeapGraph, order: DepthFirst): Uint32Array {
     semi[w] = least;
     inBucket[w] = bucket[least] ?? 0;
     bucket[least] = w;
-    ancestor[w] = above;
+    linked = w;
     for (let v = bucket[above] ?? 0; v !== NOT_VISITED; v = inBucket[v] ?? 0) {
       const u = evaluate(v);
       dominator[v] = (semi[u] ?? 0) < (semi[v] ?? 0) ? u : above;

@@ -14,17 +14,19 @@ export interface PathTree {
 
 /**
  * Searches from `roots`, in their order; node 0 precedes all of them. `late` roots are objects on many paths,
- * which a path should avoid if possible; each is expanded only at its turn.
+ * which a path should avoid if possible; each is expanded only at its turn. `spare`: a column by node that is no
+ * longer needed.
  */
 export function searchPaths(
   graph: HeapGraph,
   roots: readonly NodeId[],
   late: readonly NodeId[] = [],
+  spare?: Uint32Array,
 ): PathTree {
   const { nodes, edgeStart, edgeTo } = graph;
   const before = new Uint32Array(nodes);
   const reached = new Uint8Array(nodes);
-  const queue = new Uint32Array(nodes);
+  const queue = spare ?? new Uint32Array(nodes);
   const held = new Set(late);
   for (const [place, root] of roots.entries()) {
     const turn = place + 1;

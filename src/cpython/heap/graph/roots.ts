@@ -3,7 +3,7 @@
 import type { AddressRange } from "../../../linux/memory/memory.js";
 import { itemAt } from "../../../model/base/columns.js";
 import type { HeapGraph, NodeId } from "../../../model/heap/heap_graph.js";
-import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapPages } from "../memory/heap_pages.js";
 import { SHAPE_FRAME, SHAPE_MODULE, type TypeTable } from "../objects/type_table.js";
 import type { EdgeColumn } from "./edge_column.js";
 import type { References } from "./references.js";
@@ -40,10 +40,12 @@ interface FoundPlaces {
 
 /**
  * The objects that each root refers to. Only objects with more references than the graph accounts for are
- * roots. Words on stacks and in variables are often stale, and only show where a reference may be.
+ * roots. Words on stacks and in variables are often stale, and only show where a reference may be. `counts`: the
+ * reference count of each object, by node.
  */
 export function findRoots(
-  copy: HeapCopy,
+  copy: HeapPages,
+  counts: Uint32Array,
   types: TypeTable,
   references: References,
   edges: EdgeColumn,
@@ -89,7 +91,7 @@ export function findRoots(
     reached.from(frame);
   }
   for (let node = FIRST_OBJECT; node < end; node++) {
-    const count = copy.words[copy.index(graph.address[node] ?? 0)] ?? 0;
+    const count = counts[node] ?? 0;
     if (reached.has(node) && place[node] !== ROOT_STACKS) {
       continue;
     }
@@ -109,7 +111,7 @@ export function findRoots(
 }
 
 /** .data and .bss of everything that is loaded. */
-function variablesOf(copy: HeapCopy): AddressRange[] {
+function variablesOf(copy: HeapPages): AddressRange[] {
   let data = 0;
   return copy.mappings.flatMap(({ start, end, path, inode, writable }) => {
     // Variables without a value in the file (.bss) follow those that have one.
