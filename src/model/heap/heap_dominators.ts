@@ -14,7 +14,7 @@
  */
 import { addAt } from "../base/columns.js";
 import type { Bytes, Objects } from "../base/units.js";
-import type { DominatorTree, HeapGraph, NodeId } from "./heap_graph.js";
+import type { DominatorTree, HeapGraph, NodeId, SpareColumns } from "./heap_graph.js";
 
 interface DepthFirst {
   /** Nodes in the order of their first visit; only the first `count` are valid. */
@@ -35,9 +35,12 @@ const NO_REFERRER = 0xffffffff;
 const MANY_REFERRERS = 0xfffffffe;
 
 /** Dominators from node 0 on, and retained sizes. */
-export function findDominators(graph: HeapGraph): DominatorTree {
-  const above = attachSingles(graph);
-  const order = visitDepthFirst(graph, above);
+export function findDominators(
+  graph: HeapGraph,
+  [first, second]: SpareColumns = [new Uint32Array(graph.nodes), new Uint32Array(graph.nodes)],
+): DominatorTree {
+  const above = attachSingles(graph, first);
+  const order = visitDepthFirst(graph, above, second);
   return new Dominators(graph, order, lengauerTarjan(graph, order), above);
 }
 
@@ -45,8 +48,8 @@ export function findDominators(graph: HeapGraph): DominatorTree {
  * By node: its only referrer, if it is attached to it; otherwise NO_REFERRER or MANY_REFERRERS. A node is attached if
  * it has one referrer and refers to nothing.
  */
-function attachSingles({ nodes, edgeStart, edgeTo }: HeapGraph): Uint32Array {
-  const above = new Uint32Array(nodes).fill(NO_REFERRER);
+function attachSingles({ nodes, edgeStart, edgeTo }: HeapGraph, spare: Uint32Array): Uint32Array {
+  const above = spare.fill(NO_REFERRER);
   for (let node = 0; node < nodes; node++) {
     const end = edgeStart[node + 1] ?? 0;
     for (let edge = edgeStart[node] ?? 0; edge < end; edge++) {
@@ -62,10 +65,14 @@ function attachSingles({ nodes, edgeStart, edgeTo }: HeapGraph): Uint32Array {
   return above;
 }
 
-function visitDepthFirst({ nodes, edgeStart, edgeTo }: HeapGraph, above: Uint32Array): DepthFirst {
+function visitDepthFirst(
+  { edgeStart, edgeTo }: HeapGraph,
+  above: Uint32Array,
+  spare: Uint32Array,
+): DepthFirst {
   const most = above.reduce((sum, referrer) => sum + (referrer < MANY_REFERRERS ? 0 : 1), 0);
   const visited = new Uint32Array(most);
-  const number = new Uint32Array(nodes).fill(NOT_VISITED);
+  const number = spare.fill(NOT_VISITED);
   const parent = new Uint32Array(most);
   // The path from node 0 to the current node (by number), and the next edge of each of its nodes (by number).
   const path = new Uint32Array(most);

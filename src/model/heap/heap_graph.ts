@@ -26,6 +26,9 @@ export interface HeapGraph {
   readonly typeNames: readonly string[];
 }
 
+/** Two columns by node with arbitrary contents, which a step of the analysis may use instead of new ones. */
+export type SpareColumns = readonly [Uint32Array, Uint32Array];
+
 /** What removing a node would free: the tree of immediate dominators and retained sizes. */
 export interface DominatorTree {
   /** 0 for node 0 and for unreachable nodes. */

@@ -142,8 +142,9 @@ export function buildGraph(
     typeNames: [],
   };
   const modules = index.at(places.modules);
-  const roots = findRoots(copy, counts, types, references, edges, partial, {
+  const { roots, spare } = findRoots(copy, types, references, edges, partial, {
     end,
+    counts,
     modules,
     stacks: places.stacks,
     frames: places.frames.runningObjects
@@ -151,7 +152,7 @@ export function buildGraph(
       .filter((node) => node !== 0),
   });
   const graph = withRoots(partial, roots, edges, types);
-  const tree = findDominators(graph);
+  const tree = findDominators(graph, spare);
   const threads = index.at(places.threads);
   return {
     graph,
