@@ -42,7 +42,8 @@ interface FoundPlaces {
 
 /**
  * The objects that each root refers to. Only objects with more references than the graph accounts for are
- * roots. Words on stacks and in variables are often stale, and only show where a reference may be. `spare`: columns by node that are no longer needed.
+ * roots. Words on stacks and in variables are often stale, and only show where a reference may be. `spare`: columns by
+ * node that are no longer needed.
  */
 export function findRoots(
   copy: HeapPages,
