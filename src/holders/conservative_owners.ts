@@ -71,10 +71,9 @@ function wordsLeadingTo(
     filter[bit >>> 5] = (filter[bit >>> 5] ?? 0) | (1 << (bit & 31));
   }
   const found: { place: Address; row: number }[] = [];
-  const { words } = copy;
-  for (const { start, end } of copy.ranges) {
-    let at = copy.index(start);
-    for (let place = start; place < end; place += 8, at += 2) {
+  for (const { start, words } of copy.contents()) {
+    let place = start;
+    for (let at = 0; at + 1 < words.length; at += 2, place += 8) {
       const low = words[at] ?? 0;
       const bit = (low >>> 3) & (FILTER_BITS - 1);
       if ((((filter[bit >>> 5] ?? 0) >>> (bit & 31)) & 1) === 1) {

@@ -52,10 +52,10 @@ function recordsOf(objects: ObjectGraph, handles: readonly NodeId[]): ReadonlySe
       counts.set(node, (counts.get(node) ?? 0) + 1);
     }
   }
-  const { retainedNodes } = objects.tree;
+  const { tree } = objects;
   const most = Math.min(MOST_HANDLES, handles.length * MOST_SHARE);
   const small = [...counts].filter(
-    ([node, count]) => count <= Math.max(1, most) && uint32At(retainedNodes, node) <= MOST_OBJECTS,
+    ([node, count]) => count <= Math.max(1, most) && tree.retainedObjects(node) <= MOST_OBJECTS,
   );
   return new Set(small.map(([node]) => node));
 }

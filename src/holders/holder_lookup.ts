@@ -12,6 +12,7 @@ import { rootPlaces } from "../cpython/heap/census/paused_reads.js";
 import { countGraph } from "../cpython/heap/census/type_counts.js";
 import { buildGraph, ROOT_MODULES, ROOT_STACKS } from "../cpython/heap/graph/graph.js";
 import {
+  FIRST_OBJECT,
   findObjects,
   type Holder,
   holderOf,
@@ -20,7 +21,7 @@ import {
   type ObjectGraph,
 } from "../cpython/heap/index.js";
 import { copyRanges, planCopy } from "../cpython/heap/memory/copy_plan.js";
-import { HeapCopy } from "../cpython/heap/memory/heap_copy.js";
+import { HeapWindows } from "../cpython/heap/memory/heap_windows.js";
 import { heapLayout } from "../cpython/heap/memory/layout.js";
 import { blockBytes } from "../cpython/heap/memory/memory_blocks.js";
 import { type CodeUses, CodeUsesReader } from "../cpython/heap/objects/code_uses.js";
@@ -32,12 +33,11 @@ import {
 } from "../cpython/heap/objects/type_table.js";
 import { locatePython, type PythonRuntime } from "../cpython/interpreter/locate.js";
 import { openProcessMemory } from "../linux/index.js";
-import type { AddressRange, Memory } from "../linux/memory/memory.js";
+import type { Memory } from "../linux/memory/memory.js";
 import { threadCpu } from "../linux/this_process/clock.js";
 import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import type { Address, Bytes, Objects, Pid } from "../model/base/units.js";
 import { orNull, processGone, TidemarkError } from "../model/errors/errors.js";
-import { analysisTooLarge } from "../model/errors/heap_errors.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 import { pathTo } from "../model/heap/heap_paths.js";
 import { handlesSite, librarySite } from "../model/profile/lookup_sites.js";
@@ -58,11 +58,6 @@ import type { LookupRequest, LookupSite, SampledStack, UnsampledTraces } from ".
 import { structureOwners } from "./native_structures.js";
 import { stillRunning } from "./still_running.js";
 
-/** Share of this machine's memory that a lookup may use. */
-const MOST_BYTES: Bytes = 1.5 * 2 ** 30;
-/** Margin for growth during the copy. */
-const GROWTH = 1.1;
-const GROWTH_BYTES: Bytes = 16 * 2 ** 20;
 /**
  * If fewer than this share seem to be held, they are looked up again at once, provided the copy is not larger
  * than this.
@@ -76,24 +71,31 @@ const MOST_SNAPSHOTS = 2;
 const MOST_LOOKUPS_OF_NEW = 3;
 /** Maximum number of objects per container entry; with more, the entries themselves grow. */
 const MOST_OF_ENTRY = 100;
-/** Bytes copied at once. */
-const PIECE: Bytes = 2 ** 18;
+/** Memory that a lookup may take is proportional to the number of objects: about 65 bytes for each. */
+const MOST_OBJECTS: Objects = 5_000_000;
 
-/** Both null if the program cannot be read (ended, not permitted, unknown, too large). */
-export function lookUpHolders(request: LookupRequest): {
+interface HolderAnswer {
+  /** Both null if the program cannot be read (ended, not permitted, unknown, too large). */
   readonly batch: HolderBatch | null;
   readonly census: CensusBatch | null;
-} {
+  /** In the graph. */
+  readonly objects: Objects;
+  /** Why a heap is too large to be looked up; null: it is not. */
+  readonly refusal: string | null;
+}
+
+export function lookUpHolders(request: LookupRequest, mostObjects = MOST_OBJECTS): HolderAnswer {
   try {
     const memory = openProcessMemory(request.pid);
     try {
-      return lookUpAgain(memory, request);
+      return lookUpAgain(memory, request, mostObjects);
     } finally {
       memory.close();
     }
   } catch (error) {
     if (error instanceof TidemarkError) {
-      return { batch: null, census: null };
+      const refusal = error.id === "TM-E051" ? error.what : null;
+      return { batch: null, census: null, objects: 0, refusal };
     }
     throw error;
   }
@@ -108,19 +110,19 @@ type Lookup = ReturnType<typeof lookUp>;
  * lookup happens at a different moment and is faster, because its code is warm. Objects held by C code look the
  * same each time.
  */
-function lookUpAgain(memory: Memory, request: LookupRequest): Lookup {
+function lookUpAgain(memory: Memory, request: LookupRequest, mostObjects: Objects): HolderAnswer {
   const { sites, mostMs = Number.POSITIVE_INFINITY } = request;
   const cpu = threadCpu();
   // A program with tensors replaces its results at each step.
   const isAnew = sites.some(({ swelling }) => swelling !== null) || loadsTensors(memory);
-  let best = lookUp(memory, request, isAnew);
+  let best: Lookup = lookUp(memory, request, isAnew, mostObjects);
   const mostLookups = isAnew ? MOST_LOOKUPS_OF_NEW : MOST_SNAPSHOTS;
   for (let lookup = 1; lookup < mostLookups && !isConclusive(best.batch.rows, sites); lookup++) {
     const expectedMs = cpu() * (1 + 1 / lookup);
     if (best.copiedBytes > LARGEST_AGAIN || expectedMs > mostMs || !memory.refresh()) {
       break;
     }
-    const next = orNull(() => lookUp(memory, request, true));
+    const next = orNull(() => lookUp(memory, request, true, mostObjects));
     if (
       next !== null &&
       informativeness(next.batch.rows, sites) > informativeness(best.batch.rows, sites)
@@ -128,7 +130,7 @@ function lookUpAgain(memory: Memory, request: LookupRequest): Lookup {
       best = next;
     }
   }
-  return best;
+  return { ...best, refusal: null };
 }
 
 function loadsTensors({ mappings }: Memory): boolean {
@@ -136,8 +138,8 @@ function loadsTensors({ mappings }: Memory): boolean {
 }
 
 /** `newValues`: includes values that are replaced all the time. */
-function lookUp(memory: Memory, request: LookupRequest, newValues: boolean) {
-  const { objects, python, copiedBytes } = graphOf(memory, newValues);
+function lookUp(memory: Memory, request: LookupRequest, newValues: boolean, mostObjects: Objects) {
+  const { objects, python, copiedBytes } = graphOf(memory, newValues, mostObjects);
   const { pid, sites, unsampled } = request;
   const codes = once(() => ownCode(objects, python));
   const ofLibraries = unsampled === null ? [] : libraryObjects(objects, unsampled.libraries);
@@ -157,7 +159,8 @@ function lookUp(memory: Memory, request: LookupRequest, newValues: boolean) {
     ...(cells.length > 0 ? { cells } : {}),
   };
   const libraryTypes = new Set(ofLibraries.map(({ type }) => type));
-  return { batch, census: censusBatch(pid, countGraph(objects), libraryTypes), copiedBytes };
+  const census = censusBatch(pid, countGraph(objects), libraryTypes);
+  return { batch, census, copiedBytes, objects: objects.graph.nodes - FIRST_OBJECT };
 }
 
 function ownCode(objects: ObjectGraph, python: PythonRuntime): CodeUses[] {
@@ -170,6 +173,7 @@ function ownCode(objects: ObjectGraph, python: PythonRuntime): CodeUses[] {
 function graphOf(
   memory: Memory,
   newValues: boolean,
+  mostObjects: Objects,
 ): {
   readonly objects: ObjectGraph;
   readonly python: PythonRuntime;
@@ -177,42 +181,28 @@ function graphOf(
 } {
   const python = locatePython(memory);
   const layout = heapLayout(Number(/^3\.(\d+)/.exec(python.version)?.[1]));
-  const { leftOut, bytes } = planCopy(memory);
-  if (layout === null || bytes > MOST_BYTES / 2) {
-    throw analysisTooLarge(0, bytes, MOST_BYTES / 2);
+  if (layout === null) {
+    throw new Error(`no heap layout for Python ${python.version}`); // the locator supports no other versions
   }
-  const copy = new HeapCopy(memory, bytes * GROWTH + GROWTH_BYTES);
+  const { leftOut, bytes } = planCopy(memory, layout);
   const runs = stillRunning(python);
-  copy.fill(newestLast(copyRanges(memory, leftOut)));
+  const copy = new HeapWindows(memory, copyRanges(memory, leftOut));
   const demandRunning = () => {
     if (!runs()) {
       throw processGone(memory.pid ?? 0);
     }
   };
   demandRunning();
-  const objects = buildGraph(copy, layout, rootPlaces(python, copy), (renew) => {
-    if (runs()) {
-      renew(newValues);
-      demandRunning();
-    }
+  const objects = buildGraph(copy, layout, rootPlaces(python, copy), {
+    mostObjects,
+    beforeReferences: (renew) => {
+      if (runs()) {
+        renew(newValues);
+        demandRunning();
+      }
+    },
   });
   return { objects, python, copiedBytes: bytes };
-}
-
-/**
- * The program keeps running, so later parts of the copy have changed more. Mappings are placed downwards, so
- * the newest objects have the lowest addresses; a container copied before them does not refer to objects that
- * do not exist yet.
- */
-function newestLast(ranges: readonly AddressRange[]): AddressRange[] {
-  return ranges
-    .flatMap(({ start, end }) =>
-      Array.from({ length: Math.ceil((end - start) / PIECE) }, (_, n) => ({
-        start: start + n * PIECE,
-        end: Math.min(end, start + (n + 1) * PIECE),
-      })),
-    )
-    .reverse();
 }
 
 /** Passes over the heap are expensive, so one search covers the addresses of all sites. */

@@ -21,11 +21,13 @@ import { stillRunning } from "./still_running.js";
 lowerPriority();
 const cpu = threadCpu();
 const request = workerData as LookupRequest;
-const { batch, census } = lookUpHolders(request);
+const { batch, census, objects, refusal } = lookUpHolders(request);
 parentPort?.postMessage({
   batch,
   census: census ?? countAlone(request.pid),
   cpuMs: cpu(),
+  objects,
+  refusal,
 } satisfies LookupAnswer);
 
 /** A heap too large for a graph is still counted; null if the program cannot be read at all. */

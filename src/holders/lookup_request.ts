@@ -1,7 +1,7 @@
 /** The messages between a scheduler and the holder lookup's thread, which is started here. */
 
 import { Worker } from "node:worker_threads";
-import type { Address, Bytes, Millis, Pid, StackId } from "../model/base/units.js";
+import type { Address, Bytes, Millis, Objects, Pid, StackId } from "../model/base/units.js";
 import type { Metric } from "../model/profile/series.js";
 import type { CensusBatch, HolderBatch } from "../recording/types.js";
 import type { Opening } from "../segment/index.js";
@@ -53,6 +53,9 @@ export interface LookupAnswer {
   readonly batch: HolderBatch | null;
   readonly census: CensusBatch | null;
   readonly cpuMs: Millis;
+  readonly objects: Objects;
+  /** Why the heap is too large to be looked up; null: it is not. */
+  readonly refusal: string | null;
 }
 
 /** The thread posts one {@link LookupAnswer} and ends; it fails with an "error" event. */

@@ -6,9 +6,10 @@ export class GrowingColumn<Array extends TypedArray> {
   #array: Array;
   readonly #make: (length: number) => Array;
 
-  constructor(make: (length: number) => Array) {
+  /** `rows`: how many are expected. */
+  constructor(make: (length: number) => Array, rows = 64) {
     this.#make = make;
-    this.#array = make(64);
+    this.#array = make(Math.max(1, rows));
   }
 
   push(value: number): void {
@@ -31,5 +32,7 @@ export class GrowingColumn<Array extends TypedArray> {
 }
 
 export const growingUint8 = () => new GrowingColumn((length) => new Uint8Array(length));
-export const growingUint32 = () => new GrowingColumn((length) => new Uint32Array(length));
-export const growingFloat64 = () => new GrowingColumn((length) => new Float64Array(length));
+export const growingUint32 = (rows?: number) =>
+  new GrowingColumn((length) => new Uint32Array(length), rows);
+export const growingFloat64 = (rows?: number) =>
+  new GrowingColumn((length) => new Float64Array(length), rows);

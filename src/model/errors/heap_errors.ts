@@ -37,6 +37,17 @@ export function copyTooLarge(name: string, needed: Bytes, most: Bytes): Tidemark
   );
 }
 
+/** Also TM-E051: the limit is that of a lookup beside the program. */
+export function tooManyObjects(most: Objects): TidemarkError {
+  return new TidemarkError(
+    "TM-E051",
+    4,
+    `the heap has more than ${most.toLocaleString("en-US")} objects`,
+    "a recorder that reads more would take too much memory and CPU time next to the program",
+    "read them by hand, where there is room for it: tidemark heap PID --retained",
+  );
+}
+
 /** TM-E052: no object has the given type or is at the given address. */
 export function noSuchObject(what: string, typesNamedSo: readonly string[] = []): TidemarkError {
   return new TidemarkError(

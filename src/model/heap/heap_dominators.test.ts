@@ -76,9 +76,32 @@ describe("dominators", () => {
       const reached = reachable(graph, -1);
       for (let n = 0; n < nodes; n++) {
         expect(tree.reached[n]).toBe(uint8At(reached, n));
-        expect(tree.retained[n]).toBe(reached[n] ? retainedByDefinition(graph, n) : 0);
+        const retained = reached[n] ? retainedByDefinition(graph, n) : 0;
+        expect(tree.retained[n]).toBe(retained);
+        expect(tree.retainedBytes(n)).toBe(retained);
+        expect(tree.retainedObjects(n)).toBe(tree.retainedNodes[n]);
       }
     }
+  });
+
+  test("an object with one referrer is dominated by it, one with two by what precedes both", () => {
+    // 0 -> 1 -> {2, 3}, 2 -> 4, 3 -> {5, 5}, {2, 3} -> 6; nothing leads to 7, which refers to 8.
+    const edges = [
+      [0, 1],
+      [1, 2],
+      [1, 3],
+      [2, 4],
+      [3, 5],
+      [3, 5],
+      [2, 6],
+      [3, 6],
+      [7, 8],
+    ] as const;
+    const tree = findDominators(graphOf(9, edges));
+    expect([...tree.dominator]).toEqual([0, 0, 1, 1, 2, 3, 1, 0, 0]);
+    expect([...tree.reached]).toEqual([1, 1, 1, 1, 1, 1, 1, 0, 0]);
+    expect([...tree.retainedNodes]).toEqual([7, 6, 2, 2, 1, 1, 1, 0, 0]);
+    expect([...tree.order].sort()).toEqual([0, 1, 2, 3, 4, 5, 6]);
   });
 
   test("a million objects in one chain, and graphs that are hard for iterative schemes", () => {

@@ -5,6 +5,8 @@
  *   edges of node n: edgeTo[edgeStart[n] .. edgeStart[n + 1])
  */
 
+import type { Bytes, Objects } from "../base/units.js";
+
 /** Row of a {@link HeapGraph}. */
 export type NodeId = number;
 
@@ -24,10 +26,16 @@ export interface HeapGraph {
   readonly typeNames: readonly string[];
 }
 
+/** Two columns by node with arbitrary contents, which a step of the analysis may use instead of new ones. */
+export type SpareColumns = readonly [Uint32Array, Uint32Array];
+
 /** What removing a node would free: the tree of immediate dominators and retained sizes. */
 export interface DominatorTree {
   /** 0 for node 0 and for unreachable nodes. */
   readonly dominator: Uint32Array;
+  /** Of one node, the value in `retained` and in `retainedNodes`; the columns below take memory once they are read. */
+  retainedBytes(node: NodeId): Bytes;
+  retainedObjects(node: NodeId): Objects;
   /** Total shallow size of all nodes that the node dominates, including itself; 0 for unreachable nodes. */
   readonly retained: Float64Array;
   /** Number of dominated nodes, including itself. */

@@ -7,31 +7,35 @@ import type { HeapGraph, NodeId } from "./heap_graph.js";
 export interface PathTree {
   /** The predecessor of each node in its path; 0 if the node is a root or unreachable. */
   readonly before: Uint32Array;
-  /** 1 if a root leads to the node. */
+  /** 0 if no root leads to the node, otherwise the place in `roots` of the root that did, from 1. */
   readonly reached: Uint8Array;
+  readonly roots: readonly NodeId[];
 }
 
 /**
  * Searches from `roots`, in their order; node 0 precedes all of them. `late` roots are objects on many paths,
- * which a path should avoid if possible; each is expanded only at its turn.
+ * which a path should avoid if possible; each is expanded only at its turn. `spare`: a column by node that is no
+ * longer needed.
  */
 export function searchPaths(
   graph: HeapGraph,
   roots: readonly NodeId[],
   late: readonly NodeId[] = [],
+  spare?: Uint32Array,
 ): PathTree {
   const { nodes, edgeStart, edgeTo } = graph;
   const before = new Uint32Array(nodes);
   const reached = new Uint8Array(nodes);
-  const queue = new Uint32Array(nodes);
+  const queue = spare ?? new Uint32Array(nodes);
   const held = new Set(late);
-  for (const root of roots) {
+  for (const [place, root] of roots.entries()) {
+    const turn = place + 1;
     let head = 0;
     let tail = 0;
     const isLate = held.delete(root);
     // If nothing led to it so far, it is like any other object.
     if (reached[root] === 0 && (!isLate || before[root] !== 0)) {
-      reached[root] = 1;
+      reached[root] = turn;
       queue[tail++] = root;
     }
     while (head < tail) {
@@ -41,7 +45,7 @@ export function searchPaths(
         if (reached[to] === 0) {
           before[to] = before[to] || node;
           if (held.size === 0 || !held.has(to)) {
-            reached[to] = 1;
+            reached[to] = turn;
             queue[tail++] = to;
           }
         }
@@ -49,7 +53,19 @@ export function searchPaths(
     }
   }
   reached[0] = 1;
-  return { before, reached };
+  return { before, reached, roots };
+}
+
+/** The first node of the path to `node`, without following the path; 0 if nothing leads to it. */
+export function rootOf({ before, reached, roots }: PathTree, node: NodeId): NodeId {
+  for (let at = node; ; ) {
+    const root = roots[(reached[at] ?? 0) - 1] ?? 0;
+    const above = before[root] ?? 0;
+    if (root === 0 || above === 0) {
+      return root;
+    }
+    at = above; // a late root, to which another one leads
+  }
 }
 
 /** Nodes from a root to `node`, both included. */

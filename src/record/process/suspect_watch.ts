@@ -28,7 +28,7 @@ import {
   startLookup,
 } from "../../holders/lookup_request.js";
 import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
-import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Millis, Objects, Pid, TimeMs } from "../../model/base/units.js";
 import { isImport } from "../../model/documents/own_code.js";
 import type { ProfileTables } from "../../model/profile/profile.js";
 import type { Metric } from "../../model/profile/series.js";
@@ -40,6 +40,7 @@ import type { CpuBudget } from "../budget/cpu_budget.js";
 import { type Born, choose, largestBlock, oldEnough, youngOf } from "./chosen_samples.js";
 import { ForkedPages } from "./forked_pages.js";
 import type { FoundAllocators } from "./ledger_turns.js";
+import { delayed, overdrawn, tooLarge } from "./lookup_sentences.js";
 import type { TakenSnapshot } from "./pool_watch.js";
 import { ANON_OTHER, UnsampledGrowth } from "./unsampled_growth.js";
 
@@ -69,6 +70,11 @@ const ACCUSED: ReadonlySet<SiteCourse> = new Set([
   "doubles",
 ]);
 const MOST_SITES = 8;
+/** A heap with more objects is looked up once, so that its cost stays within the budget. */
+const MOST_OBJECTS: Objects = 2_000_000;
+/** Memory that a lookup needs: a constant part, and the columns of a graph, for a program that has only objects. */
+const NEEDED_BYTES: Bytes = 50 * 2 ** 20;
+const NEEDED_OF_MEMORY = 0.75;
 /** How long to wait for a lookup after the program has ended. */
 const LONGEST_MS: Millis = 15_000;
 const LONGEST_FIRST_MS: Millis = 30_000;
@@ -113,6 +119,8 @@ export class SuspectWatch {
   #anonymousBytes: Bytes = 0;
   /** Since when a lookup has been due without room in the budget; null: none is. */
   #delayedMs: Millis | null = null;
+  /** It waits for memory, or did so for a time. */
+  #lacksMemory = false;
   /** Memory available for this process and the program's growth, as last read. */
   roomBytes: Bytes = Number.POSITIVE_INFINITY;
   readonly #unsampled: UnsampledGrowth;
@@ -121,6 +129,8 @@ export class SuspectWatch {
   /** Libraries of the recorded program with their own allocator. */
   #libraries: readonly string[] = [];
   #objectsCounted = false;
+  /** The heap is so large that it is not looked up again. */
+  #isTooLarge = false;
 
   readonly #options: SuspectWatchOptions;
 
@@ -166,7 +176,7 @@ export class SuspectWatch {
   snapshotTaken(taken: TakenSnapshot, agents: AgentsKnow, elapsedMs: Millis): void {
     this.#builder.add({ ...taken.tables, ...taken.snapshot });
     this.#sharedLookedUp ||= this.#showsSharing(elapsedMs);
-    if (!this.#isDue(elapsedMs, true) || this.#worker !== null) {
+    if (!this.#isDue(elapsedMs, true) || this.#worker !== null || this.#isTooLarge) {
       return;
     }
     const judged = judgeSites(this.#builder.build(), this.#options.startMs);
@@ -264,6 +274,11 @@ export class SuspectWatch {
    * is unknown. */
   #affordedMs(elapsedMs: Millis, isUrgent: boolean): Millis | null {
     const { budget } = this.#options;
+    if (this.roomBytes < NEEDED_BYTES + NEEDED_OF_MEMORY * this.#anonymousBytes) {
+      this.#delayedMs ??= elapsedMs;
+      this.#lacksMemory = true;
+      return null;
+    }
     const expected = this.#costMs ?? EXPECTED_MS + EXPECTED_MS_A_BYTE * this.#anonymousBytes;
     if (budget.spareMs() >= expected) {
       return budget.spareMs();
@@ -274,29 +289,25 @@ export class SuspectWatch {
     return isUrgent && isInVain && withCreditMs >= expected ? withCreditMs : null;
   }
 
-  /** A sentence about the amount that the newest lookup has overdrawn. */
-  #tellOverdrawn(cpuMs: Millis, timeMs: TimeMs): void {
+  /** Notes that the newest lookup has overdrawn the budget, or that the heap is too large for another one. */
+  #tellCost(answer: LookupAnswer, pid: Pid, timeMs: TimeMs): void {
+    this.#isTooLarge = answer.refusal !== null || answer.objects > MOST_OBJECTS;
     const owedMs = this.#options.budget.paidBackInMs();
-    if (owedMs > 0) {
-      const took = (cpuMs / 1000).toFixed(1);
-      this.#options.addLimits(timeMs, [
-        `A holder lookup took ${took} s of CPU, more than the recorder's budget had left: the next one waits until that is paid back, in about ${Math.ceil(owedMs / 60_000)} min.`,
-      ]);
+    if (this.#isTooLarge) {
+      this.#options.addLimits(timeMs, [tooLarge(answer, pid, MOST_OBJECTS)]);
+    } else if (owedMs > 0) {
+      this.#options.addLimits(timeMs, [overdrawn(answer.cpuMs, owedMs)]);
     }
   }
 
-  /** A sentence about a lookup that the budget delayed; `elapsedMs`: time until it was made, or until the end. */
+  /** Notes that a lookup was delayed; `elapsedMs`: time until it was made, or until the end. */
   #tellDelay(elapsedMs: Millis, timeMs: TimeMs, isMade: boolean): void {
-    const delayedMs = this.#delayedMs;
-    this.#delayedMs = null;
-    if (delayedMs !== null && elapsedMs - delayedMs >= LEAST_DELAY_MS) {
-      const waited = `${Math.round((elapsedMs - delayedMs) / 1000)} s`;
-      this.#options.addLimits(timeMs, [
-        isMade
-          ? `A holder lookup was delayed by ${waited} to keep the recorder within its CPU budget.`
-          : `A holder lookup was due for ${waited} but not made: the recorder's CPU budget had no room for it.`,
-      ]);
+    const waitedMs = elapsedMs - (this.#delayedMs ?? elapsedMs);
+    if (waitedMs >= LEAST_DELAY_MS) {
+      this.#options.addLimits(timeMs, [delayed(waitedMs, isMade, this.#lacksMemory)]);
     }
+    this.#delayedMs = null;
+    this.#lacksMemory = false;
   }
 
   #sitesOf(
@@ -360,7 +371,8 @@ export class SuspectWatch {
     this.#askedMs = elapsedMs;
     const worker = startLookup(request);
     this.#worker = worker;
-    worker.on("message", ({ batch, census, cpuMs }: LookupAnswer) => {
+    worker.on("message", (answer: LookupAnswer) => {
+      const { batch, census, cpuMs } = answer;
       this.#costMs = cpuMs;
       // Memory without a holder may belong to C code; it is looked up once more soon, and not again.
       const rows = batch?.rows ?? [];
@@ -383,7 +395,7 @@ export class SuspectWatch {
       if (batch) {
         this.#options.found(timeMs, batch);
       }
-      this.#tellOverdrawn(cpuMs, timeMs);
+      this.#tellCost(answer, request.pid, timeMs);
     });
     // A failed lookup counts as one that found nothing.
     worker.on("error", () => undefined);

@@ -31,6 +31,7 @@ import {
   sumOf,
 } from "../memory/copy_plan.js";
 import { HeapCopy, LARGEST_COPY } from "../memory/heap_copy.js";
+import type { HeapPages } from "../memory/heap_pages.js";
 import { type HeapLayout, heapLayout } from "../memory/layout.js";
 import { FrameLocals } from "../objects/frame_locals.js";
 import { type Census, takeCensus } from "./census.js";
@@ -98,7 +99,7 @@ export async function countObjectsExactly(
     return countObjects(memory); // a core file does not change
   }
   const python = locatePython(memory);
-  const plan = planCopy(memory);
+  const plan = planCopy(memory, layoutOf(python));
   if (roomFor(plan) > Math.min(options.maxBytes ?? LARGEST_COPY, LARGEST_COPY)) {
     return countInPlace(memory, memory.pid, python, options.maxPauseMs);
   }
@@ -141,13 +142,18 @@ export async function takeGraph(
   expected: number,
 ): Promise<TakenGraph> {
   const python = locatePython(memory);
-  const { copy, pauseMs } = await copyHeap(memory, planCopy(memory), options, expected);
+  const { copy, pauseMs } = await copyHeap(
+    memory,
+    planCopy(memory, layoutOf(python)),
+    options,
+    expected,
+  );
   const objects = buildGraph(copy, layoutOf(python), rootPlaces(python, copy));
   return { objects, python, pauseMs };
 }
 
 /** The roots of a graph of that copy: read from the copy, because the program continues. Throws TM-E024. */
-export function rootPlaces(python: PythonRuntime, copy: HeapCopy): RootPlaces {
+export function rootPlaces(python: PythonRuntime, copy: HeapPages): RootPlaces {
   const { mainInterpreter, layout } = python;
   const copied: PythonRuntime = { ...python, memory: copy, reader: new MemoryReader(copy) };
   const threading = orNull(() => moduleAttribute(copied, mainInterpreter, "threading", "_active"));
@@ -175,7 +181,7 @@ function threadsOf(python: PythonRuntime, copied: PythonRuntime): ThreadState[] 
 }
 
 /** _PyStackChunk: 0 previous  8 size  16 top  24 data; each thread has one chain. */
-function dataStacks(python: PythonRuntime, copied: PythonRuntime, copy: HeapCopy): AddressRange[] {
+function dataStacks(python: PythonRuntime, copied: PythonRuntime, copy: HeapPages): AddressRange[] {
   const { dataStack } = python.layout.thread;
   if (dataStack === null) {
     return [];

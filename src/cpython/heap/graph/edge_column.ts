@@ -1,50 +1,57 @@
-/** A column of node numbers, up to hundreds of millions: pieces of a fixed size, joined once at the end. */
-import { itemAt } from "../../../model/base/columns.js";
+/**
+ * The edges of a graph: a column of node numbers, up to hundreds of millions. Those of the roots are known last but come
+ * first, so there is room for them:
+ *
+ *     [ room .......... | roots' | objects' edges ............ | untouched, takes no memory ]
+ */
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 
-const PIECE = 2 ** 20;
+/** Roots are few, unless most objects are garbage or belong to C code. */
+const ROOM = 2 ** 16;
 
 export class EdgeColumn {
   length = 0;
-  readonly #pieces: Uint32Array<ArrayBuffer>[] = [];
-  #last = new Uint32Array(0);
-  #free = PIECE;
+  #array: Uint32Array;
+
+  /** `edges`: how many are expected. */
+  constructor(edges = 64) {
+    this.#array = new Uint32Array(ROOM + edges);
+  }
 
   push(node: NodeId): void {
-    if (this.#free === PIECE) {
-      const piece = this.length / PIECE;
-      this.#last = this.#pieces[piece] ?? new Uint32Array(PIECE);
-      this.#pieces[piece] = this.#last;
-      this.#free = 0;
+    const at = ROOM + this.length;
+    if (at === this.#array.length) {
+      const grown = new Uint32Array(at + this.length * 2 + 64);
+      grown.set(this.#array);
+      this.#array = grown;
     }
-    this.#last[this.#free++] = node;
+    this.#array[at] = node;
     this.length += 1;
   }
 
   at(row: number): NodeId {
-    return this.#pieces[Math.floor(row / PIECE)]?.[row % PIECE] ?? 0;
+    return this.#array[ROOM + row] ?? 0;
   }
 
   /** Removes what was appended beyond a length. */
   shorten(length: number): void {
     this.length = length;
-    this.#free = length % PIECE;
-    if (this.#free === 0) {
-      this.#free = PIECE;
-    } else {
-      this.#last = itemAt(this.#pieces, Math.floor(length / PIECE));
-    }
   }
 
-  /** A copy as one array. */
+  /** The edges so far, without a copy. */
   view(): Uint32Array {
-    const whole = new Uint32Array(this.length);
-    for (const [piece, values] of this.#pieces.entries()) {
-      const from = piece * PIECE;
-      if (from < this.length) {
-        whole.set(values.subarray(0, Math.min(PIECE, this.length - from)), from);
-      }
+    return this.#array.subarray(ROOM, ROOM + this.length);
+  }
+
+  /** The same after others. */
+  viewAfter(first: Uint32Array): Uint32Array {
+    if (first.length <= ROOM) {
+      this.#array.set(first, ROOM - first.length);
+      return this.#array.subarray(ROOM - first.length, ROOM + this.length);
     }
+    const whole = new Uint32Array(first.length + this.length);
+    whole.set(first);
+    whole.set(this.view(), first.length);
     return whole;
   }
 }

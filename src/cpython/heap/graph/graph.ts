@@ -15,7 +15,7 @@ import { findDominators } from "../../../model/heap/heap_dominators.js";
 import type { DominatorTree, HeapGraph, NodeId } from "../../../model/heap/heap_graph.js";
 import { type PathTree, searchPaths } from "../../../model/heap/heap_paths.js";
 import { retainedByGroup } from "../../../model/heap/heap_retained.js";
-import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapPages } from "../memory/heap_pages.js";
 import { wholeRegions } from "../memory/heap_parts.js";
 import type { HeapLayout } from "../memory/layout.js";
 import type { FrameLocals } from "../objects/frame_locals.js";
@@ -24,10 +24,10 @@ import { OwnedBuffers } from "../objects/owned_buffers.js";
 import { findStorages, type Storages } from "../objects/storages.js";
 import { TypeTable } from "../objects/type_table.js";
 import { EdgeColumn } from "./edge_column.js";
-import { NodeColumns, type ObjectColumns, withObjects } from "./node_columns.js";
+import { NodeColumns, type ObjectColumns, objectsOf, withObjects } from "./node_columns.js";
 import { NodeIndex } from "./node_index.js";
 import { References } from "./references.js";
-import { renewContainers } from "./reread_containers.js";
+import { ContainerRenewal, renewContainers } from "./reread_containers.js";
 import { renewValues } from "./reread_values.js";
 import {
   FIRST_OBJECT,
@@ -53,7 +53,7 @@ export interface ObjectGraph {
   readonly graph: HeapGraph;
   readonly tree: DominatorTree;
   readonly paths: PathTree;
-  readonly copy: HeapCopy;
+  readonly copy: HeapPages;
   readonly layout: HeapLayout;
   readonly types: TypeTable;
   readonly index: NodeIndex;
@@ -70,6 +70,9 @@ export interface ObjectGraph {
   readonly frames: FrameLocals;
 }
 
+/** Usually fewer; with more, the column of edges grows. */
+const EDGES_A_NODE = 2;
+
 /** Peak memory of the analysis of that many objects, without the copy of the heap. */
 export function graphMemory(objects: number): Bytes {
   return objects * 300;
@@ -85,32 +88,48 @@ export interface RootPlaces {
   readonly frames: FrameLocals;
 }
 
-/**
- * `beforeReferences`: if the program keeps running, its containers may be read again, and, for another lookup
- * of all names, values that are newer than the copy.
- */
+interface GraphOptions {
+  /**
+   * If the program keeps running, its containers may be read again, and, for another lookup of all names, values
+   * that are newer than the copy.
+   */
+  readonly beforeReferences?: (renew: (newValues: boolean) => void) => void;
+  readonly mostObjects?: Objects;
+}
+
+/** Throws TM-E051 if there are more than `mostObjects`. */
 export function buildGraph(
-  copy: HeapCopy,
+  copy: HeapPages,
   layout: HeapLayout,
   places: RootPlaces,
-  beforeReferences: (renew: (newValues: boolean) => void) => void = () => {},
+  { beforeReferences = () => {}, mostObjects = Number.POSITIVE_INFINITY }: GraphOptions = {},
 ): ObjectGraph {
   const types = new TypeTable(copy, layout);
-  const found = new NodeColumns(types, layout);
+  const found = new NodeColumns(types, layout, copy.bytes, mostObjects);
   const figures = new HeapScan(copy, layout, types, found).run(wholeRegions(copy));
   let columns = found.view();
+  let renewal: ContainerRenewal | null = null;
   beforeReferences((newValues) => {
-    const gone = renewContainers(copy, layout, types, columns.address, columns.type);
+    const objects = objectsOf(columns);
+    renewal = copy.isLive ? new ContainerRenewal(copy, layout, types) : null;
+    const gone = copy.isLive
+      ? []
+      : renewContainers(copy, layout, types, objects.address, objects.type);
     if (newValues) {
-      const values = renewValues(copy, layout, types, columns, gone, places.stacks);
+      const values = renewValues(copy, layout, types, objects, gone, places.stacks);
       columns = withObjects(columns, values);
       places.frames.forget();
     }
   });
-  const index = new NodeIndex(copy, columns.address, FIRST_OBJECT);
+  const index = new NodeIndex(copy, objectsOf(columns).address, FIRST_OBJECT);
   const nodes = nodesOf(copy, types, columns);
   const heap = { copy, layout, types, index };
-  const { references, edges, edgeStart, buffers } = followReferences(heap, nodes, places.frames);
+  const { references, edges, edgeStart, counts, buffers } = followReferences(
+    heap,
+    nodes,
+    places.frames,
+    renewal,
+  );
   const { count, end, address, type, shallow } = nodes;
   const partial: HeapGraph = {
     nodes: count,
@@ -123,21 +142,22 @@ export function buildGraph(
     typeNames: [],
   };
   const modules = index.at(places.modules);
-  const roots = findRoots(copy, types, references, edges, partial, {
+  const { roots, spare } = findRoots(copy, types, references, edges, partial, {
     end,
+    counts,
     modules,
     stacks: places.stacks,
     frames: places.frames.runningObjects
       .map((frame) => index.at(frame))
       .filter((node) => node !== 0),
   });
-  const graph = withRoots(partial, roots, types);
-  const tree = findDominators(graph);
+  const graph = withRoots(partial, roots, edges, types);
+  const tree = findDominators(graph, spare);
   const threads = index.at(places.threads);
   return {
     graph,
     tree,
-    paths: pathsFromRoots(graph, threads),
+    paths: pathsFromRoots(graph, threads, counts.length < graph.nodes ? undefined : counts),
     copy,
     layout,
     types,
@@ -145,8 +165,8 @@ export function buildGraph(
     figures,
     buffers,
     garbage: {
-      objects: (tree.retainedNodes[ROOT_GARBAGE] ?? 0) - 1,
-      bytes: tree.retained[ROOT_GARBAGE] ?? 0,
+      objects: tree.retainedObjects(ROOT_GARBAGE) - 1,
+      bytes: tree.retainedBytes(ROOT_GARBAGE),
     },
     end,
     modules,
@@ -163,31 +183,38 @@ interface Nodes {
   readonly type: Uint32Array;
   /** Size without buffers elsewhere. */
   readonly shallow: Float64Array;
-  /** By object, from the first object on. */
   readonly room: Uint32Array;
   readonly storages: Storages;
 }
 
-function nodesOf(copy: HeapCopy, types: TypeTable, columns: ObjectColumns): Nodes {
-  const end = columns.address.length + FIRST_OBJECT;
-  const objectAddress = new Float64Array(end);
-  objectAddress.set(columns.address, FIRST_OBJECT);
-  const objectType = new Uint32Array(end);
-  objectType.set(columns.type, FIRST_OBJECT);
-  const storages = findStorages(copy, types, objectAddress, objectType, FIRST_OBJECT, end);
-  const count = end + storages.addresses.length;
-  const address = new Float64Array(count);
-  address.set(objectAddress);
-  address.set(storages.addresses, end);
-  const type = new Uint32Array(count);
-  type.set(objectType);
-  if (count > end) {
-    type.fill(types.addKind("torch storage"), end);
+function nodesOf(copy: HeapPages, types: TypeTable, columns: ObjectColumns): Nodes {
+  const end = columns.address.length;
+  const { address, type, shallow } = columns;
+  const storages = findStorages(copy, types, address, type, FIRST_OBJECT, end);
+  const nodes = { count: end, end, address, type, shallow, room: columns.room, storages };
+  const more = storages.addresses.length;
+  if (more === 0) {
+    return nodes;
   }
-  const shallow = new Float64Array(count);
-  shallow.set(columns.shallow, FIRST_OBJECT);
-  shallow.set(storages.bytes, end);
-  return { count, end, address, type, shallow, room: columns.room, storages };
+  const count = end + more;
+  const kind = new Uint32Array(more).fill(types.addKind("torch storage"));
+  return {
+    ...nodes,
+    count,
+    address: joined(new Float64Array(count), address, storages.addresses),
+    type: joined(new Uint32Array(count), type, kind),
+    shallow: joined(new Float64Array(count), shallow, storages.bytes),
+  };
+}
+
+function joined<Column extends Float64Array | Uint32Array>(
+  whole: Column,
+  first: ArrayLike<number>,
+  others: ArrayLike<number>,
+): Column {
+  whole.set(first);
+  whole.set(others, first.length);
+  return whole;
 }
 
 interface Followed {
@@ -195,16 +222,22 @@ interface Followed {
   readonly edges: EdgeColumn;
   /** By node: index of its first edge. */
   readonly edgeStart: Uint32Array;
+  /** By node: the reference count of an object. */
+  readonly counts: Uint32Array;
   readonly buffers: OwnedBuffers;
 }
 
-/** All references, and the buffers that objects own, which count for their owners in `shallow`. */
+/**
+ * All references, and the buffers that objects own, which count for their owners in `shallow`. `renewal`: containers
+ * are read again just before they are visited.
+ */
 function followReferences(
   { copy, layout, types, index }: Pick<ObjectGraph, "copy" | "layout" | "types" | "index">,
   { count, end, address, type, shallow, room, storages }: Nodes,
   frames: FrameLocals,
+  renewal: ContainerRenewal | null,
 ): Followed {
-  const edges = new EdgeColumn();
+  const edges = new EdgeColumn(count * EDGES_A_NODE);
   const buffers = new OwnedBuffers();
   const edgeStart = new Uint32Array(count + 1);
   let current = 0;
@@ -231,7 +264,15 @@ function followReferences(
   for (let node = FIRST_OBJECT; node < end; node++) {
     current = node;
     edgeStart[node] = edges.length;
-    references.visit(address[node] ?? 0, type[node] ?? 0, room[node - FIRST_OBJECT] ?? 0);
+    const object = address[node] ?? 0;
+    const at = copy.index(object);
+    const count = copy.words[at] ?? 0;
+    const row = type[node] ?? 0;
+    if (!references.isWithout(row)) {
+      renewal?.visit(object, row, at);
+      references.visit(object, row, room[node] ?? 0);
+    }
+    room[node] = count; // how much room there is matters no more
     const storage = storages.ofTensor.get(node);
     if (storage !== undefined) {
       edges.push(storage);
@@ -241,16 +282,17 @@ function followReferences(
   for (const [row, data] of storages.addresses.entries()) {
     buffers.add(data, end + row);
   }
-  return { references, edges, edgeStart, buffers };
+  return { references, edges, edgeStart, counts: room, buffers };
 }
 
 /** `threads`: as in {@link ObjectGraph}. */
-function pathsFromRoots(graph: HeapGraph, threads: NodeId): PathTree {
+function pathsFromRoots(graph: HeapGraph, threads: NodeId, spare?: Uint32Array): PathTree {
   const registers = [threads, ...registersOf(graph)].filter((node) => node !== 0);
   return searchPaths(
     graph,
     [ROOT_MODULES, ROOT_STACKS, ...registers, ROOT_VARIABLES, ROOT_NATIVE, ROOT_GARBAGE],
     registers,
+    spare,
   );
 }
 
@@ -289,22 +331,25 @@ export function typeRetained({ graph, tree }: ObjectGraph): Map<string, Bytes> {
 }
 
 /** The same graph with the edges of the roots before those of the objects. */
-function withRoots(graph: HeapGraph, roots: readonly NodeId[][], types: TypeTable): HeapGraph {
+function withRoots(
+  graph: HeapGraph,
+  roots: readonly NodeId[][],
+  edges: EdgeColumn,
+  types: TypeTable,
+): HeapGraph {
+  const { edgeStart } = graph;
   const kinds = roots.slice(1).map((_, kind) => kind + 1);
-  const extra = kinds.length + roots.reduce((sum, nodes) => sum + nodes.length, 0);
-  const edgeTo = new Uint32Array(extra + graph.edgeTo.length);
-  const edgeStart = new Uint32Array(graph.nodes + 1);
+  const first = new Uint32Array(kinds.length + roots.reduce((sum, nodes) => sum + nodes.length, 0));
   let at = 0;
   for (const [kind, nodes] of roots.entries()) {
     edgeStart[kind] = at;
     for (const node of kind === ROOT ? kinds : nodes) {
-      edgeTo[at++] = node;
+      first[at++] = node;
     }
   }
   for (let node = FIRST_OBJECT; node <= graph.nodes; node++) {
-    edgeStart[node] = (graph.edgeStart[node] ?? 0) + extra;
+    edgeStart[node] = (edgeStart[node] ?? 0) + first.length;
   }
-  edgeTo.set(graph.edgeTo, extra);
   const typeNames = Array.from({ length: types.count }, (_, row) => types.name(row));
-  return { ...graph, edgeStart, edgeTo, typeNames };
+  return { ...graph, edgeTo: edges.viewAfter(first), typeNames };
 }

@@ -1,14 +1,22 @@
-/** The first pass over a copy: every object becomes a row, in address order. */
+/** The first pass over a copy: every object becomes a row, in address order, after the rows of the roots. */
 
-import { growingFloat64, growingUint32 } from "../../../model/base/growing_column.js";
-import type { Address, Bytes } from "../../../model/base/units.js";
+import {
+  type GrowingColumn,
+  growingFloat64,
+  growingUint32,
+} from "../../../model/base/growing_column.js";
+import type { Address, Bytes, Objects } from "../../../model/base/units.js";
+import { tooManyObjects } from "../../../model/errors/heap_errors.js";
 import type { HeapLayout } from "../memory/layout.js";
 import { addressOf, type FoundObjects, type HeapVisitor } from "../objects/heap_scan.js";
 import { ownBytes } from "../objects/object_size.js";
 import { lastAtMost } from "../objects/owned_buffers.js";
 import type { TypeRow, TypeTable } from "../objects/type_table.js";
+import { FIRST_OBJECT } from "./roots.js";
 
 const MOST_ROOM = 0xffffffff;
+/** Few objects take less, and if most do, the columns grow. */
+const LEAST_OBJECT: Bytes = 32;
 
 export interface ObjectRow {
   readonly address: Address;
@@ -19,7 +27,7 @@ export interface ObjectRow {
   readonly room: Bytes;
 }
 
-/** Objects as columns, in address order. */
+/** Objects as columns by node, in address order; the rows of the roots are 0. */
 export interface ObjectColumns {
   readonly address: Float64Array;
   readonly type: Uint32Array;
@@ -28,18 +36,34 @@ export interface ObjectColumns {
 }
 
 export class NodeColumns implements HeapVisitor {
-  readonly #address = growingFloat64();
-  readonly #type = growingUint32();
-  readonly #shallow = growingFloat64();
-  readonly #room = growingUint32();
+  readonly #address: GrowingColumn<Float64Array>;
+  readonly #type: GrowingColumn<Uint32Array>;
+  readonly #shallow: GrowingColumn<Float64Array>;
+  readonly #room: GrowingColumn<Uint32Array>;
 
+  /** `bytes`: the size of the heap, of which the columns' length follows. */
   constructor(
     readonly types: TypeTable,
     readonly layout: HeapLayout,
-  ) {}
+    bytes: Bytes,
+    readonly mostObjects: Objects,
+  ) {
+    // Rows that are not used stay untouched, and take no memory.
+    const rows = FIRST_OBJECT + Math.ceil(bytes / LEAST_OBJECT);
+    this.#address = growingFloat64(rows);
+    this.#type = growingUint32(rows);
+    this.#shallow = growingFloat64(rows);
+    this.#room = growingUint32(rows);
+    for (const column of [this.#address, this.#type, this.#shallow, this.#room]) {
+      column.length = FIRST_OBJECT;
+    }
+  }
 
   objects(found: FoundObjects): void {
-    const { types, layout } = this;
+    const { types, layout, mostObjects } = this;
+    if (this.#address.length > mostObjects) {
+      throw tooManyObjects(mostObjects);
+    }
     for (let n = 0; n < found.count; n++) {
       const row = found.types[n] ?? 0;
       const room = found.rooms[n] ?? 0;
@@ -60,6 +84,16 @@ export class NodeColumns implements HeapVisitor {
       room: this.#room.view(),
     };
   }
+}
+
+/** Without the rows of the roots. */
+export function objectsOf({ address, type, shallow, room }: ObjectColumns): ObjectColumns {
+  return {
+    address: address.subarray(FIRST_OBJECT),
+    type: type.subarray(FIRST_OBJECT),
+    shallow: shallow.subarray(FIRST_OBJECT),
+    room: room.subarray(FIRST_OBJECT),
+  };
 }
 
 /** The same columns with a few more objects, inserted in order or replacing others. */

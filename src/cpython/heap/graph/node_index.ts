@@ -3,7 +3,8 @@
  * marks the start of an object, and each 32 bits are stored with the number of objects before them.
  */
 import type { NodeId } from "../../../model/heap/heap_graph.js";
-import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapPages } from "../memory/heap_pages.js";
+import { PAGE } from "../memory/page_directory.js";
 
 const GROUPS_A_PAGE = 8;
 /**
@@ -24,17 +25,23 @@ export class NodeIndex implements ObjectIndex {
 
   /** `addresses` ascending; the object at `addresses[n]` is node `first + n`. */
   constructor(
-    readonly copy: HeapCopy,
+    readonly copy: HeapPages,
     addresses: Float64Array,
     readonly first: NodeId,
   ) {
     this.#bits = new Uint32Array(copy.pages * GROUPS_A_PAGE);
     this.#before = new Uint32Array(copy.pages * GROUPS_A_PAGE);
+    let page = 0;
+    let pageEnd = 0;
     for (let n = 0; n < addresses.length; n++) {
-      const low = (addresses[n] ?? 0) >>> 0;
-      const high = Math.floor((addresses[n] ?? 0) / 2 ** 32);
-      const page = copy.pageAt(low, high);
-      this.#places[placeOf(low, high)] = 1;
+      const address = addresses[n] ?? 0;
+      const low = address >>> 0;
+      if (address >= pageEnd) {
+        const high = Math.floor(address / 2 ** 32);
+        page = copy.pageAt(low, high);
+        pageEnd = address - (address % PAGE) + PAGE;
+        this.#places[placeOf(low, high)] = 1;
+      }
       const group = page * GROUPS_A_PAGE + ((low & 0xfff) >>> 9);
       if (this.#bits[group] === 0) {
         this.#before[group] = first + n;

@@ -5,9 +5,10 @@
  */
 
 import type { Address, Bytes } from "../../../model/base/units.js";
-import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapPages } from "../memory/heap_pages.js";
 import type { HeapLayout } from "../memory/layout.js";
 import { blockBytes } from "../memory/memory_blocks.js";
+import { PAGE } from "../memory/page_directory.js";
 import { signedWordAt } from "../memory/words.js";
 import { BufferReferences, type ReferenceSink } from "../objects/buffer_references.js";
 import { FrameReferences } from "../objects/frame_references.js";
@@ -56,18 +57,35 @@ const TABLES_DEEP = 2;
 export class References {
   readonly #buffers: BufferReferences;
   readonly #frames: FrameReferences;
+  /** By type. */
+  readonly #without: boolean[] = [];
   #tableBytesLeft: Bytes;
 
   constructor(
-    readonly copy: HeapCopy,
+    readonly copy: HeapPages,
     readonly layout: HeapLayout,
     readonly types: TypeTable,
     readonly index: ObjectIndex,
     readonly sink: ReferenceSink,
   ) {
-    this.#tableBytesLeft = copy.words.byteLength;
+    this.#tableBytesLeft = copy.bytes;
     this.#frames = new FrameReferences(copy, layout.python);
     this.#buffers = new BufferReferences(copy, sink, (start, bytes) => this.range(start, bytes));
+  }
+
+  /** Objects of the type never refer to anything: plain numbers, texts and bytes. */
+  isWithout(row: TypeRow): boolean {
+    this.#without[row] ??= this.#hasNone(row);
+    return this.#without[row];
+  }
+
+  #hasNone(row: TypeRow): boolean {
+    const { shape, basicSize, managedDict, dictOffset } = this.types.of(row);
+    const isPlain =
+      shape === SHAPE_INT ||
+      shape === SHAPE_BYTES ||
+      (shape === SHAPE_STR && basicSize <= this.layout.compactBytes + 8);
+    return isPlain && !managedDict && dictOffset === 0;
   }
 
   /** Reports all references of one object. */
@@ -323,21 +341,38 @@ export class References {
 
   /** Keys and values of a table: every word except the hash. */
   #entries(keys: KeysTable, first: Bytes): void {
-    const { copy, index, sink } = this;
-    const { words } = copy;
+    const { copy } = this;
     const step = keys.entryBytes;
+    let address = keys.entriesAt + first;
+    let at = -1;
+    let leftInPage = 0;
     for (let n = 0; n < keys.used; n++) {
-      const entry = keys.entriesAt + n * step + first;
-      for (let address = entry; address < entry + 16; address += 8) {
-        const at = copy.index(address);
+      if (leftInPage < 16) {
+        at = copy.index(address);
+        leftInPage = PAGE - (address % PAGE);
         if (at < 0) {
           return;
         }
-        const to = index.find(words[at] ?? 0, words[at + 1] ?? 0);
-        if (to !== 0) {
-          sink.edge(to);
-        }
       }
+      this.#edge(at);
+      // Adjacent pages may be apart in the copy.
+      const second = leftInPage < 16 ? copy.index(address + 8) : at + 2;
+      if (second < 0) {
+        return;
+      }
+      this.#edge(second);
+      address += step;
+      at += step / 4;
+      leftInPage -= step;
+    }
+  }
+
+  /** The object whose address is at an index of the copy. */
+  #edge(at: number): void {
+    const { words } = this.copy;
+    const to = this.index.find(words[at] ?? 0, words[at + 1] ?? 0);
+    if (to !== 0) {
+      this.sink.edge(to);
     }
   }
 
@@ -366,16 +401,12 @@ export class References {
       return;
     }
     this.sink.owns(table, 0);
-    const { copy, index, sink } = this;
     for (let slot = 0; slot < slots; slot++) {
-      const at = copy.index(table + slot * 16);
+      const at = this.copy.index(table + slot * 16);
       if (at < 0) {
         return;
       }
-      const to = index.find(copy.words[at] ?? 0, copy.words[at + 1] ?? 0);
-      if (to !== 0) {
-        sink.edge(to);
-      }
+      this.#edge(at);
     }
   }
 

@@ -17,8 +17,9 @@ import { pause } from "../../../linux/hold/pause.js";
 import type { Memory } from "../../../linux/memory/memory.js";
 import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
-import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapPages } from "../memory/heap_pages.js";
 import type { HeapLayout } from "../memory/layout.js";
+import { wordAt } from "../memory/words.js";
 import { readKeys, readWords } from "../objects/small_objects.js";
 import {
   SHAPE_DICT,
@@ -26,6 +27,8 @@ import {
   SHAPE_ORDERED_DICT,
   SHAPE_SET,
   SHAPE_TUPLE,
+  SHAPES,
+  type TypeRow,
   type TypeTable,
 } from "../objects/type_table.js";
 
@@ -46,27 +49,54 @@ const HEAD_WORDS = 6;
  * construction; their referrers may refer to other objects by now.
  */
 export function renewContainers(
-  copy: HeapCopy,
+  copy: HeapPages,
   layout: HeapLayout,
   types: TypeTable,
   address: Float64Array,
   row: Uint32Array,
 ): readonly Address[] {
-  const { source } = copy;
-  const gone: Address[] = [];
-  // All tables together are smaller than the heap; a larger claim is invalid.
-  let left = MOST_ATTEMPTS * copy.words.byteLength;
-  let retries = MOST_RETRIES;
-  for (const n of largestContainers(copy, types, address, row)) {
-    const object = float64At(address, n);
-    const type = uint32At(row, n);
+  const renewal = new ContainerRenewal(copy, layout, types);
+  return largestContainers(copy, types, address, row)
+    .filter((n) => !renewal.renew(float64At(address, n), uint32At(row, n)))
+    .map((n) => float64At(address, n));
+}
+
+export class ContainerRenewal {
+  /** All tables together are smaller than the heap; a larger claim is invalid. */
+  #left: Bytes;
+  #retries = MOST_RETRIES;
+  #visits = MOST_CONTAINERS;
+
+  constructor(
+    readonly copy: HeapPages,
+    readonly layout: HeapLayout,
+    readonly types: TypeTable,
+  ) {
+    this.#left = MOST_ATTEMPTS * copy.bytes;
+  }
+
+  /** Does the same for an object that is about to be visited, if it is a large container; `at`: its index. */
+  visit(object: Address, type: TypeRow, at: number): void {
+    const place = COUNT_AT[this.types.of(type).shape] ?? 0;
+    if (place === 0 || at < 0 || wordAt(this.copy.words, at + place / 4) < FEWEST_ITEMS) {
+      return;
+    }
+    if (this.#visits > 0) {
+      this.#visits -= 1;
+      this.renew(object, type);
+    }
+  }
+
+  /** Reads a container again. False if it no longer exists or is under construction. */
+  renew(object: Address, type: TypeRow): boolean {
+    const { copy, layout, types } = this;
+    const { source } = copy;
     const isTuple = types.of(type).shape === SHAPE_TUPLE;
     const items = copy.word(object + 16);
     for (let attempt = 0; ; attempt++) {
       if (attempt > 0) {
-        if (attempt === MOST_ATTEMPTS || retries-- <= 0) {
-          gone.push(object);
-          break;
+        if (attempt === MOST_ATTEMPTS || this.#retries-- <= 0) {
+          return false;
         }
         pause();
         source.refresh(); // a moved table may be in newly mapped memory
@@ -75,30 +105,34 @@ export function renewContainers(
       // Another object is there now, or none.
       const isAnother = isTuple && head?.[2] !== items;
       if (head === null || head[0] === 0 || head[1] !== types.of(type).address || isAnother) {
-        gone.push(object);
-        break;
+        return false;
       }
       const table = tableOf(source, layout, types.of(type).shape, object, head);
-      if (table === null || !(table.bytes < left)) {
-        break;
+      if (table === null || !(table.bytes < this.#left)) {
+        return true;
       }
-      left -= table.bytes;
-      copy.renew(table.address, table.bytes);
-      copy.renew(object, HEAD_WORDS * 8);
+      this.#left -= table.bytes;
+      copy.renew(table.address, table.bytes, false);
+      copy.renew(object, HEAD_WORDS * 8, false);
       // The table belonged to the container during the whole read, and was not a new one being filled.
       const whole = copy.index(table.address + table.bytes - 8) >= 0;
       const { knownBy } = table;
       const own = knownBy === null || copy.word(object + knownBy) === table.address;
       if (whole && own && isFilled(copy, object, table)) {
-        break;
+        return true;
       }
     }
   }
-  return gone;
+}
+
+/** Number of items; -1 if it is no container or cannot be read. */
+function itemsOf(copy: HeapPages, types: TypeTable, object: Address, type: TypeRow): number {
+  const place = COUNT_AT[types.of(type).shape] ?? 0;
+  return place > 0 ? copy.word(object + place) : -1;
 }
 
 /** A dict or a set that grows puts its items into the new table one by one, after that table became its own. */
-function isFilled(copy: HeapCopy, object: Address, { items, stride, end, count }: Table): boolean {
+function isFilled(copy: HeapPages, object: Address, { items, stride, end, count }: Table): boolean {
   let found = 0;
   for (let at = items; at < end; at += stride) {
     found += copy.word(at) > 0 ? 1 : 0;
@@ -108,19 +142,16 @@ function isFilled(copy: HeapCopy, object: Address, { items, stride, end, count }
 
 /** Rows of the objects. */
 function largestContainers(
-  copy: HeapCopy,
+  copy: HeapPages,
   types: TypeTable,
   address: Float64Array,
   row: Uint32Array,
 ): number[] {
   const found: { readonly n: number; readonly items: number }[] = [];
   for (let n = 0; n < address.length; n++) {
-    const shape = types.of(uint32At(row, n)).shape;
-    if (SHAPES.has(shape)) {
-      const items = copy.word(float64At(address, n) + (shape === SHAPE_SET ? 24 : 16));
-      if (items >= FEWEST_ITEMS) {
-        found.push({ n, items });
-      }
+    const items = itemsOf(copy, types, float64At(address, n), uint32At(row, n));
+    if (items >= FEWEST_ITEMS) {
+      found.push({ n, items });
     }
   }
   return found
@@ -129,13 +160,12 @@ function largestContainers(
     .map(({ n }) => n);
 }
 
-const SHAPES: ReadonlySet<number> = new Set([
-  SHAPE_LIST,
-  SHAPE_TUPLE,
-  SHAPE_DICT,
-  SHAPE_ORDERED_DICT,
-  SHAPE_SET,
-]);
+/** By shape, where a container counts its items; 0: it is not a container. */
+const COUNT_AT = new Uint8Array(SHAPES);
+for (const shape of [SHAPE_LIST, SHAPE_TUPLE, SHAPE_DICT, SHAPE_ORDERED_DICT]) {
+  COUNT_AT[shape] = 16;
+}
+COUNT_AT[SHAPE_SET] = 24;
 
 interface Table {
   readonly address: Address;

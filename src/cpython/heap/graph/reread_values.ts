@@ -14,7 +14,7 @@ import { pause } from "../../../linux/hold/pause.js";
 import type { AddressRange } from "../../../linux/memory/memory.js";
 import { float64At, itemAt, uint32At } from "../../../model/base/columns.js";
 import type { Address, Bytes, Millis } from "../../../model/base/units.js";
-import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapPages } from "../memory/heap_pages.js";
 import { heapRegions } from "../memory/heap_regions.js";
 import type { HeapLayout } from "../memory/layout.js";
 import { ownBytes } from "../objects/object_size.js";
@@ -93,7 +93,7 @@ const LARGEST_NAMESPACE: Bytes = 4096;
  * `columns` that no longer exist. `stacks`: where frames keep their locals, from 3.11 on.
  */
 export function renewValues(
-  copy: HeapCopy,
+  copy: HeapPages,
   layout: HeapLayout,
   types: TypeTable,
   columns: ObjectColumns,
@@ -141,7 +141,7 @@ class UnknownObjects implements ObjectIndex {
   readonly #regions: readonly AddressRange[];
   readonly #index: NodeIndex;
 
-  constructor(copy: HeapCopy, addresses: Float64Array, gone: readonly Address[]) {
+  constructor(copy: HeapPages, addresses: Float64Array, gone: readonly Address[]) {
     this.gone = new Set(gone);
     this.#index = new NodeIndex(copy, addresses, 1);
     this.#regions = heapRegions(copy.source);
@@ -201,7 +201,7 @@ class ValueRenewal {
   #pausedMs: Millis = 0;
 
   constructor(
-    readonly copy: HeapCopy,
+    readonly copy: HeapPages,
     readonly layout: HeapLayout,
     readonly types: TypeTable,
     addresses: Float64Array,
@@ -338,7 +338,7 @@ class ValueRenewal {
 
   #copyAgain(start: Address, bytes: Bytes): void {
     if (start > 0 && bytes > 0) {
-      this.copy.renew(start, Math.min(bytes, LARGEST_PIECE));
+      this.copy.renew(start, Math.min(bytes, LARGEST_PIECE), true);
     }
   }
 

@@ -2,8 +2,8 @@
 
 import type { AddressRange } from "../../../linux/memory/memory.js";
 import { itemAt } from "../../../model/base/columns.js";
-import type { HeapGraph, NodeId } from "../../../model/heap/heap_graph.js";
-import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapGraph, NodeId, SpareColumns } from "../../../model/heap/heap_graph.js";
+import type { HeapPages } from "../memory/heap_pages.js";
 import { SHAPE_FRAME, SHAPE_MODULE, type TypeTable } from "../objects/type_table.js";
 import type { EdgeColumn } from "./edge_column.js";
 import type { References } from "./references.js";
@@ -32,6 +32,8 @@ const LEAST_IMMORTAL = 2 ** 30;
 interface FoundPlaces {
   /** The first node that is not a Python object. */
   readonly end: NodeId;
+  /** By node: the reference count of an object. */
+  readonly counts: Uint32Array;
   readonly stacks: readonly AddressRange[];
   readonly modules: NodeId;
   /** Frame objects that are running. */
@@ -40,16 +42,17 @@ interface FoundPlaces {
 
 /**
  * The objects that each root refers to. Only objects with more references than the graph accounts for are
- * roots. Words on stacks and in variables are often stale, and only show where a reference may be.
+ * roots. Words on stacks and in variables are often stale, and only show where a reference may be. `spare`: columns by
+ * node that are no longer needed.
  */
 export function findRoots(
-  copy: HeapCopy,
+  copy: HeapPages,
   types: TypeTable,
   references: References,
   edges: EdgeColumn,
   graph: HeapGraph,
-  { end, modules, stacks, frames }: FoundPlaces,
-): NodeId[][] {
+  { end, counts, modules, stacks, frames }: FoundPlaces,
+): { readonly roots: NodeId[][]; readonly spare: SpareColumns } {
   const { nodes } = graph;
   const place = new Uint8Array(nodes).fill(ROOT_NATIVE);
   const mark = (range: AddressRange, kind: number): void => {
@@ -89,7 +92,7 @@ export function findRoots(
     reached.from(frame);
   }
   for (let node = FIRST_OBJECT; node < end; node++) {
-    const count = copy.words[copy.index(graph.address[node] ?? 0)] ?? 0;
+    const count = counts[node] ?? 0;
     if (reached.has(node) && place[node] !== ROOT_STACKS) {
       continue;
     }
@@ -105,11 +108,11 @@ export function findRoots(
       reached.from(node);
     }
   }
-  return roots;
+  return { roots, spare: [known, reached.stack] };
 }
 
 /** .data and .bss of everything that is loaded. */
-function variablesOf(copy: HeapCopy): AddressRange[] {
+function variablesOf(copy: HeapPages): AddressRange[] {
   let data = 0;
   return copy.mappings.flatMap(({ start, end, path, inode, writable }) => {
     // Variables without a value in the file (.bss) follow those that have one.
@@ -122,11 +125,11 @@ function variablesOf(copy: HeapCopy): AddressRange[] {
 /** The nodes reachable from the nodes that are already named. */
 class Reached {
   readonly #reached: Uint8Array;
-  readonly #stack: Uint32Array;
+  readonly stack: Uint32Array;
 
   constructor(readonly graph: HeapGraph) {
     this.#reached = new Uint8Array(graph.nodes);
-    this.#stack = new Uint32Array(graph.nodes);
+    this.stack = new Uint32Array(graph.nodes);
   }
 
   has(node: NodeId): boolean {
@@ -136,7 +139,7 @@ class Reached {
   from(node: NodeId): void {
     const { edgeStart, edgeTo } = this.graph;
     const reached = this.#reached;
-    const stack = this.#stack;
+    const { stack } = this;
     let depth = 0;
     if (reached[node] === 0) {
       reached[node] = 1;

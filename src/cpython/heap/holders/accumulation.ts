@@ -11,7 +11,7 @@
  * chain (each link holds the next: tracebacks, linked nodes) is represented by its first link.
  */
 
-import { float64At, uint32At } from "../../../model/base/columns.js";
+import { uint32At } from "../../../model/base/columns.js";
 import type { Bytes } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { PathTree } from "../../../model/heap/heap_paths.js";
@@ -173,7 +173,7 @@ function isContainer(
  * bytearray. A storage does not count, because its tensor is more informative.
  */
 function isLarge({ tree, end }: ObjectGraph, node: NodeId): boolean {
-  return node >= FIRST_OBJECT && node < end && float64At(tree.retained, node) >= LARGE;
+  return node >= FIRST_OBJECT && node < end && tree.retainedBytes(node) >= LARGE;
 }
 
 /** On a path to one object, the innermost container, otherwise the object before it. */

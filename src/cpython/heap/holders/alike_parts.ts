@@ -10,6 +10,7 @@
  *
  * A dict of lists (`by_day["mon"]`) is not changed, because there is no name between it and the growing lists.
  */
+import { uint32At } from "../../../model/base/columns.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import { pathTo } from "../../../model/heap/heap_paths.js";
 import { FIRST_OBJECT, type ObjectGraph } from "../graph/graph.js";
@@ -82,10 +83,12 @@ function partsAt(
 ): readonly NodeId[][] {
   const parts = new Map<NodeId, NodeId[]>();
   for (const node of nodes) {
-    const way = pathTo(paths, node);
-    const at = way.indexOf(container);
-    const entry = at < 0 ? undefined : way[at + 1];
-    if (entry !== undefined) {
+    let entry = 0;
+    let at = node;
+    for (; at !== 0 && at !== container; at = uint32At(paths.before, at)) {
+      entry = at;
+    }
+    if (at === container && entry !== 0) {
       const part = parts.get(entry) ?? [];
       parts.set(entry, part);
       part.push(node);

@@ -185,8 +185,8 @@ function retainedBy(
   node: NodeId,
 ): Pick<Holder, "retainedBytes" | "objects"> {
   return {
-    retainedBytes: float64At(tree.retained, node),
-    objects: uint32At(tree.retainedNodes, node),
+    retainedBytes: tree.retainedBytes(node),
+    objects: tree.retainedObjects(node),
   };
 }
 

@@ -9,6 +9,7 @@ import type { AddressRange, Mapping, Memory } from "../../../linux/memory/memory
 import { itemAt } from "../../../model/base/columns.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import { heapRegions } from "./heap_regions.js";
+import type { HeapLayout } from "./layout.js";
 
 const PAGE = 4096;
 /** Mapped malloc chunks of at least this size are copied only if they contain references. */
@@ -23,7 +24,7 @@ export interface CopyPlan {
 }
 
 /** What a copy would contain: resident pages of heaps, and of data of programs and libraries. */
-export function planCopy(memory: Memory): CopyPlan {
+export function planCopy(memory: Memory, { poolBytes }: HeapLayout): CopyPlan {
   const leftOut: AddressRange[] = [];
   const head = new Uint8Array(SAMPLE_WORDS * 8);
   const ofBreak = memory.mappings.find(({ path }) => path === "[heap]");
@@ -34,6 +35,10 @@ export function planCopy(memory: Memory): CopyPlan {
     for (const { start, end } of memory.resident(region.start, region.end)) {
       for (let at = start; end - at >= LARGE_CHUNK; ) {
         const size = largeChunkAt(memory, at, end, head);
+        if (size === 0 && at % poolBytes === 0 && isPool(head, poolBytes)) {
+          at += poolBytes; // nothing else begins inside it
+          continue;
+        }
         if (size > 0 && !chunkHoldsReferences(memory, at, size, head)) {
           // Its first page stays, because an object may begin there.
           leftOut.push({ start: at + PAGE, end: at + size });
@@ -99,6 +104,13 @@ function largeChunkAt(memory: Memory, at: Address, end: Address, head: Uint8Arra
   }
   const bytes = mappedChunkBytes(new Uint32Array(head.buffer), 0);
   return bytes >= LARGE_CHUNK && at + bytes <= end ? bytes : 0;
+}
+
+/** Whether a page begins with the header of a pool (heap_scan.ts). */
+function isPool(head: Uint8Array, poolBytes: Bytes): boolean {
+  const words = new Uint32Array(head.buffer);
+  const sizeClass = words[9] ?? 0;
+  return sizeClass < 32 && words[11] === poolBytes - (sizeClass + 1) * 16;
 }
 
 /**

@@ -2,8 +2,7 @@
  * The copy of a program's memory from which a graph is built. It is taken while the program is paused, and
  * analysed after the program continues.
  *
- *   directory: address / 64 MiB -> table of 16,384 pages -> number of the copied page (0: not copied)
- *   pages      one after the other in one buffer; neighbours in memory are neighbours here
+ * Its pages are one after the other in one buffer; neighbours in memory are neighbours here.
  *
  * Bytes are accessed through views of parts, because a single view could not be larger than 4 GiB. The buffer
  * is allocated and touched before the program is paused: page faults would cost five times as much as the
@@ -14,12 +13,11 @@
 import type { AddressRange, Mapping, Memory } from "../../../linux/memory/memory.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import { sumOf } from "./copy_plan.js";
+import type { HeapPages } from "./heap_pages.js";
+import { PAGE, PageDirectory } from "./page_directory.js";
 import { wordAt } from "./words.js";
 
-const PAGE = 4096;
 const WORDS_A_PAGE = PAGE / 4;
-const PAGES_A_TABLE = 2 ** 14;
-const TABLE_BYTES = PAGE * PAGES_A_TABLE;
 /** Number of bytes copied at once. */
 const PIECE = 4 * 2 ** 20;
 /** As many as Node has threads for file operations. */
@@ -34,16 +32,15 @@ interface Piece {
   readonly target: Uint8Array;
 }
 
-export class HeapCopy implements Memory {
+export class HeapCopy implements HeapPages {
   readonly pid;
   readonly name;
   mappings: readonly Mapping[];
   /** All copied pages, as u32. */
   readonly words: Uint32Array;
   readonly ranges: readonly AddressRange[];
-  readonly #directory = new Map<number, Uint32Array>();
-  #lastTable = -1;
-  #last: Uint32Array | undefined;
+  readonly isLive = false;
+  readonly #directory = new PageDirectory();
   #pages = 1;
 
   /** Allocates `room` bytes and touches them. */
@@ -80,7 +77,6 @@ export class HeapCopy implements Memory {
     const bytes = sumOf(this.ranges);
     (this.ranges as AddressRange[]).length = 0;
     this.#directory.clear();
-    this.#lastTable = -1;
     this.#pages = 1;
     return bytes / Math.max(tookMs, 1e-3);
   }
@@ -152,7 +148,7 @@ export class HeapCopy implements Memory {
     target.fill(0, got);
     const pages = Math.ceil(got / PAGE);
     for (let n = 0; n < pages; n++) {
-      this.#enter(address + n * PAGE, page + n);
+      this.#directory.enter(address + n * PAGE, page + n);
     }
     if (got > 0) {
       (this.ranges as AddressRange[]).push({ start: address, end: address + pages * PAGE });
@@ -163,24 +159,26 @@ export class HeapCopy implements Memory {
     (this.ranges as AddressRange[]).sort((a, b) => a.start - b.start);
   }
 
-  /** Index in `words` of an address given in halves; -1 if it was not copied. */
-  indexAt(low: number, high: number): number {
-    const page = this.pageAt(low, high);
-    return page === 0 ? -1 : page * WORDS_A_PAGE + ((low & (PAGE - 1)) >>> 2);
-  }
-
-  /** Number of the copied page that contains an address; 0 if there is none. */
   pageAt(low: number, high: number): number {
-    const number = high * 64 + (low >>> 26);
-    if (number !== this.#lastTable) {
-      this.#lastTable = number;
-      this.#last = this.#directory.get(number);
-    }
-    return this.#last === undefined ? 0 : (this.#last[(low >>> 12) & (PAGES_A_TABLE - 1)] ?? 0);
+    return this.#directory.find(low, high);
   }
 
   index(address: Address): number {
-    return this.indexAt(address >>> 0, Math.floor(address / 2 ** 32));
+    const low = address >>> 0;
+    const page = this.#directory.find(low, Math.floor(address / 2 ** 32));
+    return page === 0 ? -1 : page * WORDS_A_PAGE + ((low & (PAGE - 1)) >>> 2);
+  }
+
+  get bytes(): Bytes {
+    return this.words.byteLength;
+  }
+
+  /** Pages of one range are adjacent. */
+  *contents() {
+    for (const { start, end } of this.ranges) {
+      const at = this.index(start);
+      yield { start, words: this.words.subarray(at, at + (end - start) / 4) };
+    }
   }
 
   /** A word as a Number; -1 if it was not copied. */
@@ -191,17 +189,6 @@ export class HeapCopy implements Memory {
 
   #bytes(from: Bytes, length: Bytes): Uint8Array {
     return new Uint8Array(this.words.buffer, from, length);
-  }
-
-  #enter(address: Address, page: number): void {
-    const number = Math.floor(address / TABLE_BYTES);
-    let table = this.#directory.get(number);
-    if (table === undefined) {
-      table = new Uint32Array(PAGES_A_TABLE);
-      this.#directory.set(number, table);
-    }
-    table[Math.floor(address / PAGE) % PAGES_A_TABLE] = page;
-    this.#lastTable = -1;
   }
 
   refresh(): boolean {

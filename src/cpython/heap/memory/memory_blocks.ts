@@ -6,7 +6,7 @@
  */
 
 import type { Address, Bytes } from "../../../model/base/units.js";
-import type { HeapCopy } from "./heap_copy.js";
+import type { HeapPages } from "./heap_pages.js";
 import type { HeapLayout } from "./layout.js";
 
 const POOL_HEADER = 48;
@@ -20,13 +20,13 @@ const FLAGS = 8;
  * Bytes from the address to the end of the block; 0 if, as far as can be determined, none begins there. A block
  * of a pool may be free, and a torn header may be wrong.
  */
-export function blockBytes(copy: HeapCopy, layout: HeapLayout, block: Address): Bytes {
+export function blockBytes(copy: HeapPages, layout: HeapLayout, block: Address): Bytes {
   return block > 0 && block % 16 === 0
     ? pooledBytes(copy, layout, block) || chunkBytes(copy, block)
     : 0;
 }
 
-function pooledBytes(copy: HeapCopy, { poolBytes }: HeapLayout, block: Address): Bytes {
+function pooledBytes(copy: HeapPages, { poolBytes }: HeapLayout, block: Address): Bytes {
   const within = block % poolBytes;
   const pool = copy.index(block - within);
   const sizeClass = pool < 0 ? SIZE_CLASSES : (copy.words[pool + 9] ?? 0);
@@ -35,7 +35,7 @@ function pooledBytes(copy: HeapCopy, { poolBytes }: HeapLayout, block: Address):
   return isPool && within >= POOL_HEADER && (within - POOL_HEADER) % bytes === 0 ? bytes : 0;
 }
 
-function chunkBytes(copy: HeapCopy, block: Address): Bytes {
+function chunkBytes(copy: HeapPages, block: Address): Bytes {
   const size = copy.word(block - 8);
   const flags = size % FLAGS;
   const bytes = size - flags;

@@ -10,7 +10,7 @@
 import { MemoryReader } from "../../../linux/index.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import { TidemarkError } from "../../../model/errors/errors.js";
-import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapPages } from "../memory/heap_pages.js";
 import type { HeapLayout } from "../memory/layout.js";
 import type { TypeRow, TypeTable } from "../objects/type_table.js";
 
@@ -40,7 +40,7 @@ export class FieldNames {
   readonly #reader: MemoryReader;
 
   constructor(
-    readonly copy: HeapCopy,
+    readonly copy: HeapPages,
     readonly layout: HeapLayout,
     readonly types: TypeTable,
   ) {

@@ -35,15 +35,10 @@ const MOST_TAILS = 2 ** 26;
 
 /** Objects of a type by its name, or the one object at an address. */
 export function nodesOfType({ graph }: ObjectGraph, type: string): NodeId[] {
-  const rows = new Set<number>();
-  for (const [row, name] of graph.typeNames.entries()) {
-    if (name === type) {
-      rows.add(row);
-    }
-  }
+  const isWanted = Uint8Array.from(graph.typeNames, (name) => (name === type ? 1 : 0));
   const nodes: NodeId[] = [];
   for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
-    if (rows.has(uint32At(graph.type, node))) {
+    if (isWanted[uint32At(graph.type, node)] === 1) {
       nodes.push(node);
     }
   }

@@ -2,7 +2,7 @@
 
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
-import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapPages } from "../memory/heap_pages.js";
 import { signedWordAt } from "../memory/words.js";
 import { ownDataBytes, readWords } from "./small_objects.js";
 
@@ -19,7 +19,7 @@ const MOST_WORDS = 2 ** 34;
 
 export class BufferReferences {
   constructor(
-    readonly copy: HeapCopy,
+    readonly copy: HeapPages,
     readonly sink: ReferenceSink,
     /** Reports every reference in a range. */
     readonly range: (start: Address, bytes: Bytes) => void,
@@ -73,12 +73,12 @@ export class BufferReferences {
   }
 }
 
-function wordOf(copy: HeapCopy, address: Address): Address {
+function wordOf(copy: HeapPages, address: Address): Address {
   const word = copy.word(address);
   return word > 0 && word < 2 ** 48 ? word : 0;
 }
 
-function countOf(copy: HeapCopy, address: Address): number {
+function countOf(copy: HeapPages, address: Address): number {
   const at = copy.index(address);
   return at < 0 ? 0 : signedWordAt(copy.words, at);
 }

@@ -18,7 +18,7 @@ import { readItems, readText, typeName, typeOf } from "../../interpreter/objects
 import { minorOf } from "../../interpreter/version_facts.js";
 import { OPCODES, type Opcodes } from "../../layouts/opcodes.js";
 import { type Code, CodeReader } from "../../stacks/code.js";
-import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapPages } from "../memory/heap_pages.js";
 
 const LONGEST_CODE = 2 ** 20;
 /** Depth of nested functions. */
@@ -42,7 +42,7 @@ export class CodeUsesReader {
   /** Whether code of that file is wanted, by co_filename. */
   readonly #files = new Map<Address, boolean>();
 
-  constructor(python: PythonRuntime, copy: HeapCopy) {
+  constructor(python: PythonRuntime, copy: HeapPages) {
     this.#python = { ...python, memory: copy, reader: new MemoryReader(copy) };
     this.#codes = new CodeReader(this.#python);
   }

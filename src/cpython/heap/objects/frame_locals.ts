@@ -22,7 +22,7 @@ import type { PythonLayout } from "../../layouts/index.js";
 import { CodeReader } from "../../stacks/code.js";
 import { innermostFrame, type PythonFrame, readFrame } from "../../stacks/frames.js";
 import { listThreads } from "../../stacks/threads.js";
-import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapPages } from "../memory/heap_pages.js";
 import { FrameReferences } from "./frame_references.js";
 
 const MOST_SLOTS = 65_536;
@@ -55,7 +55,7 @@ export class FrameLocals {
   /** The frame and slot that hold an object, among the running frames: the outermost. */
   #holders: Map<Address, { readonly frame: PythonFrame; readonly slot: number }> | null = null;
 
-  constructor(python: PythonRuntime, copy: HeapCopy) {
+  constructor(python: PythonRuntime, copy: HeapPages) {
     this.#python = { ...python, memory: copy, reader: new MemoryReader(copy) };
     this.#codes = new CodeReader(this.#python);
     this.#references = new FrameReferences(copy, python.layout);

@@ -12,7 +12,7 @@
 
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { PythonLayout } from "../../layouts/index.js";
-import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapPages } from "../memory/heap_pages.js";
 
 interface WordRange {
   readonly start: Address;
@@ -24,7 +24,7 @@ const OBJECT_HEAD: Bytes = 8;
 
 export class FrameReferences {
   constructor(
-    readonly copy: HeapCopy,
+    readonly copy: HeapPages,
     readonly python: PythonLayout,
   ) {}
 

@@ -2,31 +2,36 @@ import { uint32At } from "../../../model/base/columns.js";
 import { growingFloat64, growingUint32 } from "../../../model/base/growing_column.js";
 import type { Address } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
+import { HashedAddresses } from "../memory/hashed_addresses.js";
 
 /** The owner of the buffer at an address: a list's items, a dict's table, an array's data. */
 export class OwnedBuffers {
   readonly #addresses = growingFloat64();
   readonly #owners = growingUint32();
-  /** Rows by address. There may be millions, and most are never requested, so they are sorted on first use. */
-  #order: Uint32Array | null = null;
+  /** The owner of each address by its number. There may be millions, and most are never requested. */
+  #known: { readonly numbers: HashedAddresses; readonly owners: Uint32Array } | null = null;
 
   add(address: Address, owner: NodeId): void {
     this.#addresses.push(address);
     this.#owners.push(owner);
-    this.#order = null;
+    this.#known = null;
   }
 
   /** The owner of the buffer that begins at the address; 0 if there is none. */
   ownerOf(address: Address): NodeId {
-    const addresses = this.#addresses;
-    this.#order ??= Uint32Array.from({ length: addresses.length }, (_, row) => row).sort(
-      (a, b) => addresses.at(a) - addresses.at(b),
-    );
-    const order = this.#order;
-    const place = lastAtMost(order.length, (n) => addresses.at(uint32At(order, n)), address);
-    return place >= 0 && addresses.at(uint32At(order, place)) === address
-      ? this.#owners.at(uint32At(order, place))
-      : 0;
+    this.#known ??= this.#number();
+    const number = this.#known.numbers.find(address);
+    return number < 0 ? 0 : uint32At(this.#known.owners, number);
+  }
+
+  #number() {
+    const { length } = this.#addresses;
+    const numbers = new HashedAddresses();
+    const owners = new Uint32Array(length);
+    for (let row = 0; row < length; row++) {
+      owners[numbers.add(this.#addresses.at(row))] = this.#owners.at(row);
+    }
+    return { numbers, owners };
   }
 }
 

@@ -9,7 +9,7 @@
 import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
-import type { HeapCopy } from "../memory/heap_copy.js";
+import type { HeapPages } from "../memory/heap_pages.js";
 import { readStorageOf } from "./tensor.js";
 import { SHAPE_NDARRAY, SHAPE_TENSOR, type TypeTable } from "./type_table.js";
 
@@ -28,7 +28,7 @@ const NDARRAY_FLAGS = 64;
 
 /** @param address and @param type columns of the objects from node `from` on, up to node `first`. */
 export function findStorages(
-  copy: HeapCopy,
+  copy: HeapPages,
   types: TypeTable,
   address: Float64Array,
   type: Uint32Array,

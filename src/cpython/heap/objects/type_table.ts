@@ -41,6 +41,8 @@ export const SHAPE_LEAF = 18;
 export const SHAPE_C_DATA = 19;
 /** Keeps references in its own memory, in a form that only its C code knows. */
 export const SHAPE_TABLED = 20;
+/** Every shape is below this. */
+export const SHAPES = 21;
 
 /** Include/object.h: bits of tp_flags. */
 const FLAG_INLINE_VALUES = 1 << 2;

@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { delayed, tooLarge } from "./lookup_sentences.js";
+
+const ANSWER = { batch: null, census: null, cpuMs: 2_340, objects: 0, refusal: null };
+
+test("a heap above the limit was looked up once, or not at all, and the command is named", () => {
+  const once = tooLarge({ ...ANSWER, objects: 4_100_000 }, 42, 2_000_000);
+  expect(once).toContain("only once: the heap has 4,100,000 objects, more than 2,000,000");
+  expect(once).toMatch(/took 2\.3 s of CPU.*tidemark heap 42 --retained$/);
+  const refused = tooLarge({ ...ANSWER, refusal: "the heap is huge" }, 42, 2_000_000);
+  expect(refused).toContain("were not looked up: the heap is huge. ");
+});
+
+test("a delay names what was short", () => {
+  expect(delayed(12_400, true, false)).toBe(
+    "A holder lookup was delayed by 12 s to keep the recorder within its CPU budget.",
+  );
+  expect(delayed(12_400, false, true)).toContain("not made: too little memory was left");
+});
