@@ -2,13 +2,34 @@
 import { type PlanRequest, planOptions } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import { expertsOf } from "./divisible.js";
+import { expertDivision } from "./job/experts.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
 import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
 import { withoutEffect } from "./without_effect.js";
 
 export function assumptionsOf(model: ModelShape, options: PlanOptions): string[] {
-  return options.mode === "train" ? ofTraining(model, options) : ofServing(options);
+  return [
+    ...(options.mode === "train" ? ofTraining(model, options) : ofServing(options)),
+    ...dividedExperts(model, options),
+  ];
+}
+
+function dividedExperts(model: ModelShape, options: PlanOptions): string[] {
+  const { devices, tensor, copies } = expertDivision(options);
+  const counts = model.towers.flatMap(({ layers }) => layers.map(({ layer }) => expertsOf(layer)));
+  const experts = Math.max(0, ...counts);
+  if (devices === 1) {
+    return [];
+  }
+  const each = tensor === 1 ? "each whole" : `each divided over ${tensor} devices`;
+  const rest =
+    options.mode === "serve" && copies > 1
+      ? `; ${copies} copies of the rest, with sequences of their own`
+      : "";
+  return [
+    `${Math.ceil(experts / devices)} of ${experts} experts of a layer on each device, ${each}${rest}`,
+  ];
 }
 
 function ofTraining(model: ModelShape, options: TrainOptions): string[] {

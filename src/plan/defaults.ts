@@ -3,6 +3,7 @@ import { badUsage } from "../model/errors/errors.js";
 import { NO_DETAILS } from "./blocks/adapter_details.js";
 import type { AttentionImplementation } from "./blocks/rules.js";
 import { type Gpu, USUAL_GPU } from "./device/gpus.js";
+import { fewestCopies } from "./job/experts.js";
 import type {
   ComputeDType,
   Engine,
@@ -78,7 +79,12 @@ function trainOptions(
     );
   }
   const kind = request.sharding?.kind ?? "ddp";
-  const devices = kind === "ddp" ? 1 : USUAL_SHARDED_DEVICES;
+  const ranks = {
+    tensor: request.tensor ?? 1,
+    context: request.contextParallel ?? 1,
+    expert: request.expert ?? 1,
+  };
+  const devices = kind === "ddp" ? fewestCopies(ranks) : USUAL_SHARDED_DEVICES;
   const sharding: Sharding = {
     kind: "ddp",
     devices,
@@ -126,12 +132,10 @@ function trainOptions(
     workers: 0,
     ...request.train,
     parallelism: {
-      sharding,
-      tensor: request.tensor ?? 1,
-      sequenceParallel: request.sequenceParallel ?? false,
-      context: request.contextParallel ?? 1,
+      ...ranks,
       ...pipelineOf(request),
-      expert: request.expert ?? 1,
+      sharding,
+      sequenceParallel: request.sequenceParallel ?? false,
     },
   };
 }

@@ -41,7 +41,8 @@ const COUNTING: BlockRules = {
   flatGradients: false,
   gathersLogits: false,
   sequenceParallel: false,
-  expertParallel: 1,
+  experts: { devices: 1, tensor: 1, copies: 1 },
+  routedOver: 1,
   imbalance: 1,
 };
 

@@ -264,7 +264,7 @@ export function savingsOf(
         technique,
         bytes: Math.max(0, Math.round(bytes)),
         cost,
-        change: `${flagsOf(chosen)}${replacedFlag(options, chosen)}`,
+        change: `${flagsOf(chosen)}${replacedFlag(request, chosen)}`,
         program,
       };
       if (now.room === undefined || after.room === undefined) {
@@ -287,9 +287,8 @@ function stated<Options>(technique: Technique<Options>, options: Options) {
 }
 
 /** Of two flags that divide the same job, the command takes only one. */
-function replacedFlag(options: PlanOptions, { fsdp }: PlanWords): string {
-  const sharding = options.mode === "train" ? options.parallelism.sharding : null;
-  return fsdp !== undefined && sharding?.kind === "ddp" && sharding.devices > 1
+function replacedFlag({ sharding }: PlanRequest, { fsdp }: PlanWords): string {
+  return fsdp !== undefined && sharding?.kind === "ddp" && (sharding.devices ?? 1) > 1
     ? ` instead of --ddp ${sharding.devices}`
     : "";
 }

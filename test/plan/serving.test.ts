@@ -160,6 +160,9 @@ describe("experts", () => {
     );
     const uneven = served("mixtral", { engine: "vllm", ep: 3, gpu: undefined as never });
     expect(uneven.limits.join()).toMatch(/8 experts are not a multiple of --ep 3.*rank with 3/);
+    expect(() => served("mixtral", { engine: "vllm", tp: 8, ep: 4 })).toThrow(/use --ep 8 or a/);
+    expect(() => served("mixtral", { engine: "sglang", ep: 4 })).toThrow(/use --tp 4, or an --ep/);
+    expect(() => served("mixtral", { ep: 4 })).toThrow(/use --tp 4 --ep 4/);
     const even = served("mixtral", { engine: "vllm", ep: 4 });
     expect(even.limits).toEqual([]);
     const expert = 32 * 3 * 4096 * 14_336 * 2;

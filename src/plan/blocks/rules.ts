@@ -1,5 +1,6 @@
 /** How a job runs a model: what every block needs to determine which tensors it makes and saves. */
 
+import type { ExpertDivision } from "../job/experts.js";
 import type { QuantizedWeights } from "../shape/model_shape.js";
 import type { AdapterDetails } from "./adapter_details.js";
 
@@ -83,7 +84,9 @@ export interface BlockRules {
   readonly gathersLogits: boolean;
   /** Norms and residuals have a share of the tokens on each tensor-parallel rank. */
   readonly sequenceParallel: boolean;
-  readonly expertParallel: number;
+  readonly experts: ExpertDivision;
+  /** Devices on which the same tokens are routed, each to its own experts: each gets its share of the rows. */
+  readonly routedOver: number;
   /** Tokens of the busiest rank's experts, as a multiple of the mean. */
   readonly imbalance: number;
 }

@@ -157,10 +157,10 @@ export function convertsFile(
 /** Devices of the whole job. */
 export function deviceCount(options: PlanOptions): number {
   if (options.mode === "serve") {
-    return Math.max(options.tensor * options.pipeline, options.expert);
+    return options.pipeline * Math.max(options.tensor, options.expert);
   }
-  const { sharding, tensor, context, pipeline, expert } = options.parallelism;
-  return Math.max(sharding.devices * tensor * context * pipeline, expert);
+  const { sharding, tensor, context, pipeline } = options.parallelism;
+  return sharding.devices * tensor * context * pipeline;
 }
 
 export type { Bytes };

@@ -2,6 +2,7 @@
 import type { Bytes } from "../../model/base/units.js";
 import { firstTokenTape, modelTape, readsEncoder } from "../blocks/model_tape.js";
 import type { BlockRules } from "../blocks/rules.js";
+import { expertDivision } from "../job/experts.js";
 import { bytesOfCompute, quantizationOf, type ServeOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import { NO_HEAD } from "../shape/parts.js";
@@ -143,6 +144,7 @@ export function servingRules(model: ModelShape, options: ServeOptions): BlockRul
   const isLlamaCpp = engine === "llama.cpp";
   // ggml's activations are in fp32, and its products read quantized matrices as they are.
   const computeBytes = isLlamaCpp ? 4 : bytesOfCompute(options.dtype);
+  const experts = expertDivision(options);
   const attention = whole ? options.attention : "flash";
   return {
     training: false,
@@ -178,7 +180,9 @@ export function servingRules(model: ModelShape, options: ServeOptions): BlockRul
     flatGradients: false,
     gathersLogits: false,
     sequenceParallel: false,
-    expertParallel: options.expert,
+    experts,
+    // transformers gathers the rows of all experts, also of absent ones.
+    routedOver: whole ? 1 : tensor / experts.tensor,
     imbalance: 1,
   };
 }
