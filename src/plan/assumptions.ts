@@ -1,16 +1,21 @@
 /** The assumptions of a plan in words; an option corrects each one that is wrong. */
+import { formatExactCount } from "../model/base/numbers.js";
 import { type PlanRequest, planOptions } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import { expertsOf } from "./divisible.js";
 import { expertDivision } from "./job/experts.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
+import { cacheFormat } from "./serve/attention_cache.js";
+import { olderLatentCache } from "./serve/latent.js";
 import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
 import { withoutEffect } from "./without_effect.js";
 
 export function assumptionsOf(model: ModelShape, options: PlanOptions): string[] {
   return [
-    ...(options.mode === "train" ? ofTraining(model, options) : ofServing(options)),
+    ...(options.mode === "train"
+      ? ofTraining(model, options)
+      : [...ofServing(options), ...cacheNotes(model, options)]),
     ...dividedExperts(model, options),
   ];
 }
@@ -71,8 +76,37 @@ function ofServing(options: ServeOptions): string[] {
   ];
 }
 
-function cacheTypeWords({ kvDType, valueDType = kvDType, dtype }: ServeOptions): string {
-  const [keys, values] = [kvDType, valueDType].map((type) => (type === "auto" ? dtype : type));
+/** What the cache of this engine leaves out or adds, where versions and engines differ. */
+function cacheNotes(model: ModelShape, options: ServeOptions): string[] {
+  const layers = model.towers.at(-1)?.layers ?? [];
+  const shapes = layers.flatMap(({ count, layer }) =>
+    layer.kind === "transformer" && layer.attention !== null
+      ? [{ count, shape: layer.attention }]
+      : [],
+  );
+  const latent = shapes.filter(({ shape }) => shape.latent !== undefined);
+  const older = latent.length > 0 ? olderLatentCache(model, options) : null;
+  const { keyBytes, keepsWindows } = cacheFormat(model, options);
+  const bytes = latent.reduce(
+    (sum, { count, shape }) => sum + count * (older?.bytesOf(shape, keyBytes) ?? 0),
+    0,
+  );
+  return [
+    ...(older === null
+      ? []
+      : [
+          `the cache has compressed rows; ${older.versions} keeps ${older.keeps}: ${formatExactCount(Math.round(bytes))} B per token`,
+        ]),
+    ...(!keepsWindows && shapes.some(({ shape }) => shape.window > 0)
+      ? [`${options.engine} has no attention window for this family, and caches all tokens`]
+      : []),
+  ];
+}
+
+function cacheTypeWords({ kvDType, valueDType = kvDType, dtype, engine }: ServeOptions): string {
+  // llama.cpp's default is f16, whatever the weights are.
+  const auto = engine === "llama.cpp" ? "f16" : dtype;
+  const [keys, values] = [kvDType, valueDType].map((type) => (type === "auto" ? auto : type));
   return keys === values ? `${keys}` : `${keys} (keys) and ${values} (values)`;
 }
 

@@ -84,7 +84,7 @@ export function describeModel(
     )?.attention;
   const format =
     options.mode === "serve"
-      ? cacheFormat({ ...options, tensor: 1, gpuLayers: Number.POSITIVE_INFINITY })
+      ? cacheFormat(model, { ...options, tensor: 1, gpuLayers: Number.POSITIVE_INFINITY })
       : plainFormat(2);
   return {
     name: model.name,

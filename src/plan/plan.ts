@@ -116,7 +116,7 @@ function servingWith(
   model: ModelShape,
   request: PlanRequest,
   {
-    serving: { options, kvBytesPerToken, bytesPerSequence, room },
+    serving: { options, kvBytesPerToken, windows, bytesPerSequence, room },
     fits,
   }: { serving: NonNullable<ModePlan["serving"]>; fits: PlanJson["fits"] },
 ): NonNullable<PlanJson["serving"]> {
@@ -126,6 +126,7 @@ function servingWith(
   return {
     engine: options.engine,
     kvBytesPerToken,
+    ...(windows.length > 0 ? { windows: [...windows] } : {}),
     ...(bytesPerSequence > 0 ? { bytesPerSequence } : {}),
     kvTokens: room?.tokens ?? Math.max(fits.maxBatch * options.context, longestContext),
     maxConcurrency: fits.maxBatch,

@@ -144,9 +144,16 @@ export interface PlanJson {
   /** Of serving. */
   serving?: {
     engine: string;
+    /** In all layers, also those with a window. */
     kvBytesPerToken: Bytes;
+    /** Layers with an attention window: how many tokens they keep, and the bytes of one, which `kvBytesPerToken` includes. */
+    windows?: { tokens: number; bytesPerToken: Bytes }[];
     /** Cache of each sequence at any length: states of state-space layers, keys and values of an encoder. */
     bytesPerSequence?: Bytes;
+    /**
+     * Tokens for which there is room. Of an engine that gives its cache all that is left: if each layer kept each token, as
+     * vLLM's log counts them. Of others: those of the most sequences of this context, or of the longest one.
+     */
     kvTokens: number;
     maxConcurrency: number;
     longestContext: number;

@@ -68,7 +68,7 @@ function encodedPass(model: ModelShape, options: ServeOptions, rules: BlockRules
   const encoding = simulated(modelTape(encoder, rules, { index: 0, count: 1 }).tape);
   const { tape } = firstTokenTape(model, rules);
   const decoding = simulated(tape);
-  const cache = cacheShape(model, cacheFormat(options));
+  const cache = cacheShape(model, cacheFormat(model, options));
   // Of engines that allocate the cache at start, it exists beside the encoder's results.
   const later =
     options.engine === "transformers"
@@ -123,7 +123,7 @@ function outsideWindows(model: ModelShape, options: ServeOptions): Bytes {
   if (engine !== "transformers") {
     return 0;
   }
-  const { windows } = cacheShape(model, { ...cacheFormat(options), besideWindow: 0 });
+  const { windows } = cacheShape(model, { ...cacheFormat(model, options), besideWindow: 0 });
   return windows.reduce(
     (sum, { window, bytesPerToken }) =>
       sum + concurrency * bytesPerToken * Math.max(0, context - window),
