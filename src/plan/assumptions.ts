@@ -8,6 +8,7 @@ import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
 import { cacheFormat } from "./serve/attention_cache.js";
 import { olderLatentCache } from "./serve/latent.js";
+import { servedShape } from "./serve/served_by.js";
 import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
 import { withoutEffect } from "./without_effect.js";
 
@@ -92,6 +93,9 @@ function cacheNotes(model: ModelShape, options: ServeOptions): string[] {
     0,
   );
   return [
+    ...(servedShape(model, options) === model
+      ? []
+      : [`${options.engine} runs an encoder for embeddings, without its language head`]),
     ...(older === null
       ? []
       : [
@@ -143,12 +147,25 @@ export function limitsOf(
       : []),
     ...withoutEffect(options, request),
     ...unevenExperts(model, options),
+    ...dequantized(model, options),
     ...(convertsFile(model, options) && model.stored.quantization !== null
       ? [
           "transformers converts the quantized tensors of a GGUF file to the compute type when it loads them",
         ]
       : []),
   ];
+}
+
+/** A full training of a quantized checkpoint that libraries can convert. */
+function dequantized({ stored }: ModelShape, options: PlanOptions): string[] {
+  return options.mode === "train" &&
+    options.method === "full" &&
+    stored.quantization !== null &&
+    stored.fileBytes === undefined
+    ? [
+        `quantized weights cannot be trained: the plan is of a checkpoint that is converted to ${options.dtype} when it is loaded (dequantize=True in its quantization_config); --method lora trains adapters beside them`,
+      ]
+    : [];
 }
 
 /** vLLM's ranks have whole experts each; the plan is of one of those with most. */

@@ -5,6 +5,7 @@ import { cannotDivide } from "../model/errors/plan_errors.js";
 import { matchesTarget } from "./blocks/target_names.js";
 import { requireExpertRanks } from "./job/experts.js";
 import type { PlanOptions, TrainOptions } from "./job/options.js";
+import { requireServed } from "./serve/served_by.js";
 import { isMoe, type LayerShape, type ModelShape } from "./shape/model_shape.js";
 import type { Tape } from "./tape/tape.js";
 
@@ -22,6 +23,9 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
       "a model that is planned by its tensors has no known cache of keys and values",
       "plan it with --train, or leave --serve out",
     );
+  }
+  if (options.mode === "serve") {
+    requireServed(model, options);
   }
   for (const { layer } of layers) {
     requireLayer(layer, tensor, expert);

@@ -431,7 +431,7 @@ describe("a mistake gives one line", () => {
       ["mixtral", "--serve", "--ep", "3"],
       /TM-E086 8 experts cannot be divided evenly over --ep 3; use a divisor of 8/,
     ],
-    [["no-model"], /TM-E085 .*holds no config\.json/],
+    [["no-model"], /TM-E085 .*holds no config\.json; it is another folder, or its download is/],
     [["/dev/null"], /TM-E085 .*not a regular file/],
     [["gpt2", "--train", "--serve"], /TM-E002 --train and --serve/],
     [["gpt2", "--serve", "--batch", "2"], /TM-E002 --batch belongs to training; use --concurrency/],

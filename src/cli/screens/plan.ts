@@ -123,6 +123,11 @@ function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): vo
           ? `; at this length, a ${batch} of up to ${formatExactCount(fits.maxBatch)} fits`
           : `; largest ${what} at this length: ${formatExactCount(fits.maxBatch)}; longest length at this ${batch}: ${longest} tokens${end}`;
   screen.line(`  ${verdict} on ${device}${most}`);
+  if (fits.reason !== undefined) {
+    for (const line of screen.wrap(`because ${fits.reason}`, 2)) {
+      screen.line(`  ${line}`);
+    }
+  }
   screen.line();
 }
 

@@ -138,7 +138,14 @@ export interface PlanJson {
   };
   host: { part: string; bytes: Bytes; formula: string }[];
   savings: PlanSavingJson[];
-  fits: { deviceBytes: Bytes; fits: boolean; maxBatch: number; maxSequence: number };
+  fits: {
+    deviceBytes: Bytes;
+    fits: boolean;
+    maxBatch: number;
+    maxSequence: number;
+    /** Of a server whose cache is too small although its weights fit on the device: what is left for it, and what it must hold. */
+    reason?: string;
+  };
   /** With `--fit`: methods and devices. */
   fitTable?: PlanFitJson[];
   /** Of serving. */

@@ -146,6 +146,14 @@ export function quantizationOf(
   return convertsFile(model, { mode, engine }) ? null : model.stored.quantization;
 }
 
+/**
+ * Whether transformers loads the checkpoint in 16 bits instead, to train all of it: `dequantize=True` of
+ * FineGrainedFP8Config and Mxfp4Config. GPTQ, AWQ and bitsandbytes have no such option.
+ */
+export function canDequantize({ dtype, expertsAlone }: QuantizedWeights): boolean {
+  return dtype === "fp8" || expertsAlone === true;
+}
+
 /** transformers converts the tensors of a GGUF file to a type of torch when it loads them. */
 export function convertsFile(
   { stored }: ModelShape,

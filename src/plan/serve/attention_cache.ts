@@ -127,7 +127,7 @@ export function cacheShape(model: ModelShape, format: CacheFormat): CacheShape {
 }
 
 /** The tower that writes text, if any does: the last one, unless it sees all positions at once. */
-function cachedTower({ towers, head }: ModelShape): TowerShape | undefined {
+export function cachedTower({ towers, head }: ModelShape): TowerShape | undefined {
   const last = towers.at(-1);
   const isCausal = last?.layers.some(
     ({ layer }) =>

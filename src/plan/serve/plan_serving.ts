@@ -34,6 +34,7 @@ import {
 } from "./attention_cache.js";
 import { passOf, servingRules, weightsTape } from "./forward_pass.js";
 import { placedWeights } from "./llama_cpp.js";
+import { generates, servedShape } from "./served_by.js";
 
 const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
   transformers: 1,
@@ -64,12 +65,16 @@ export interface ServingPlan {
 
 export interface CacheRoom {
   readonly bytes: Bytes;
+  /** How these bytes come about. */
+  readonly formula: string;
   readonly tokens: number;
+  bytesOf(tokens: number): Bytes;
   /** Sequences of `tokens` that it holds at once; Infinity for a model without a cache. */
   sequencesOf(tokens: number): number;
 }
 
-export function planServing(model: ModelShape, options: ServeOptions): ServingPlan {
+export function planServing(whole: ModelShape, options: ServeOptions): ServingPlan {
+  const model = servedShape(whole, options);
   const rules = servingRules(model, options);
   const { tape } = modelTape(model, rules, { index: 0, count: 1 });
   const pass = passOf(model, options, { rules, tape });
@@ -195,6 +200,8 @@ function withCache(
     room: preallocates
       ? {
           bytes: room,
+          formula: roomFormula,
+          bytesOf: (tokens) => bytesOfSequence(cache, tokens, block) / options.pipeline,
           tokens: perToken > 0 ? Math.floor(room / perToken / block) * block : 0,
           sequencesOf: (tokens) => {
             const one = bytesOfSequence(cache, tokens, block) / options.pipeline;
@@ -263,8 +270,9 @@ function wholeBlocks(tokens: number, engine: Engine): number {
   return Math.ceil(tokens / block) * block;
 }
 
-function samplerBytes({ head }: ModelShape, { engine }: ServeOptions): Bytes {
-  return engine === "vllm" || engine === "sglang" || engine === "tgi"
+function samplerBytes(model: ModelShape, { engine }: ServeOptions): Bytes {
+  const { head } = model;
+  return fillsDevice(engine) && generates(model)
     ? PROFILED_SEQUENCES * head.outputs * SAMPLED_LOGIT_BYTES
     : 0;
 }

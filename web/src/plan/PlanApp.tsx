@@ -150,6 +150,7 @@ function Notes({
             <b>{formatExactCount(fits.maxSequence)}</b> tokens
           </>
         )}
+        {fits.reason !== undefined && `; does not fit, because ${fits.reason}`}
       </p>
       {serving !== undefined && cacheWords(serving) !== null && (
         <p>
