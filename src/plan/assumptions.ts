@@ -110,7 +110,9 @@ function cacheNotes(model: ModelShape, options: ServeOptions): string[] {
 function cacheTypeWords({ kvDType, valueDType = kvDType, dtype, engine }: ServeOptions): string {
   // llama.cpp's default is f16, whatever the weights are.
   const auto = engine === "llama.cpp" ? "f16" : dtype;
-  const [keys, values] = [kvDType, valueDType].map((type) => (type === "auto" ? auto : type));
+  const [keys, values] = [kvDType, engine === "llama.cpp" ? valueDType : kvDType].map((type) =>
+    type === "auto" ? auto : type,
+  );
   return keys === values ? `${keys}` : `${keys} (keys) and ${values} (values)`;
 }
 
@@ -145,7 +147,7 @@ export function limitsOf(
     ...(options.attention === "eager" && model.towers.some(isAlwaysFused)
       ? [`diffusers has no eager attention for this class: planned as --attention sdpa`]
       : []),
-    ...withoutEffect(options, request),
+    ...withoutEffect(model, options, request),
     ...unevenExperts(model, options),
     ...dequantized(model, options),
     ...(convertsFile(model, options) && model.stored.quantization !== null

@@ -85,6 +85,12 @@ function trainOptions(
       "use --method lora or qlora, or plan the checkpoint before its quantization",
     );
   }
+  if (request.train?.optimizerInBackward === true && (request.train.accumulation ?? 1) > 1) {
+    throw badUsage(
+      "--optimizer-in-backward cannot accumulate gradients, because it consumes each one in the backward pass",
+      "leave --accumulation out",
+    );
+  }
   const kind = request.sharding?.kind ?? "ddp";
   const ranks = {
     tensor: request.tensor ?? 1,

@@ -6,7 +6,7 @@ import { matchesTarget } from "./blocks/target_names.js";
 import { requireExpertRanks } from "./job/experts.js";
 import type { PlanOptions, TrainOptions } from "./job/options.js";
 import { requireServed } from "./serve/served_by.js";
-import { isMoe, type LayerShape, type ModelShape } from "./shape/model_shape.js";
+import { isMoe, type LayerShape, type ModelShape, readsText } from "./shape/model_shape.js";
 import type { Tape } from "./tape/tape.js";
 
 /** vLLM gives some ranks one expert more than others (determine_expert_map); other libraries refuse to start. */
@@ -46,6 +46,9 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
       `${count} layers do not fill ${pipeline} pipeline stages`,
       `use --pp ${count} or less`,
     );
+  }
+  if (options.mode === "train" && options.parallelism.context > 1 && !readsText(model)) {
+    throw cannotDivide("images have no sequence that --cp divides", "leave --cp out");
   }
   if (pipeline > 1 && model.towers.length > 1) {
     throw cannotDivide(

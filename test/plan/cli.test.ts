@@ -439,6 +439,10 @@ describe("a mistake gives one line", () => {
     [["gpt2", "--gpu", "h1000"], /a GPU such as h100/],
     [["gpt2", "--method", "qlorra"], /--method takes one of full, lora, qlora/],
     [["gpt2", "--quantize", "nf4", "--method", "full"], /quantized weights cannot be trained/],
+    [
+      ["gpt2", "--optimizer-in-backward", "--accumulation", "4"],
+      /TM-E002 --optimizer-in-backward cannot accumulate gradients/,
+    ],
     [["gpt2", "--fsdp", "2", "--ddp", "2"], /divide the same job twice/],
     [["gpt2", "--ep", "2"], /TM-E086 the model has no experts to divide; leave --ep out/],
     [

@@ -71,7 +71,7 @@ export function cacheFormat(model: ModelShape, options: ServeOptions): CacheForm
   const isLlamaCpp = engine === "llama.cpp";
   return {
     ...plainFormat(bytesOfCacheType(kvDType, computeBytes)),
-    valueBytes: bytesOfCacheType(valueDType, computeBytes),
+    valueBytes: bytesOfCacheType(isLlamaCpp ? valueDType : kvDType, computeBytes),
     // llama.cpp keeps recurrent states and convolutions in fp32 (llama_memory_recurrent: R (f32), S (f32)).
     convolutionBytes: isLlamaCpp ? 4 : computeBytes,
     // transformers keeps as many columns as the convolution is wide; engines leave out the newest one.
