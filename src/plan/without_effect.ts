@@ -241,8 +241,10 @@ function without<Options>(
     string,
     unknown
   >;
-  // One type given for the keys leaves that of the values as it is.
-  if (values[key] === undefined || (key === "valueDType" && values[key] === "auto")) {
+  const value = values[key];
+  // One type for keys and values, or given for the keys alone, is no type of the values.
+  const isKeys = key === "valueDType" && (value === "auto" || value === values.kvDType);
+  if (value === undefined || isKeys) {
     return null;
   }
   const { [key]: _, ...rest } = values;

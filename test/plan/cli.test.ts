@@ -347,7 +347,7 @@ describe("what a plan cannot know is noted", () => {
     ["gpt2 --serve --context 2048", /--context 2048 is longer than the 1024 positions/],
     ["gpt2 --attention flash", /FlashAttention has no kernels for fp32/],
     ["gpt2 --attention flash --dtype fp16 --gpu t4", /FlashAttention has no kernels for T4/],
-    ["gpt2 --lora-rank 16", /--lora-rank.* no effect: add --method lora/],
+    ["gpt2 --lora-rank 16", /--lora-rank has no effect: .*; add --method lora/],
     ["gpt2 --method lora --lora-targets c_attn,nonsense", /no layer is named nonsense/],
   ])("%s", async (words, message) => {
     const { limits, savings } = await planned(...words.split(" "));

@@ -154,7 +154,14 @@ function Notes({
       </p>
       {serving !== undefined && cacheWords(serving) !== null && (
         <p>
-          Cache: {cacheWords(serving)}; {roomWords(serving)}
+          Cache: {cacheWords(serving)}
+          {serving.kvBytesPerToken > 0 && serving.windows === undefined ? (
+            <>
+              , room for <b>{formatExactCount(serving.kvTokens)}</b> tokens
+            </>
+          ) : (
+            `; ${roomWords(serving)}`
+          )}
         </p>
       )}
       <p>Assumed: {assumptions.join("; ")}</p>
