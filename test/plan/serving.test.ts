@@ -190,7 +190,7 @@ test("transformers repeats the keys of Falcon before they are cached", () => {
   expect(cached("transformers")).toBe(3 * 2 * 8 * 10 * 32 * 2);
 });
 
-describe("latent attention: what is kept of one token", () => {
+describe("latent attention: bytes of one token in the cache of", () => {
   /** DeepSeek-V2-Lite: 27 layers of 16 heads, keys of 128 + 64, values of 128, rows of 512 + 64. */
   const lite = {
     model_type: "deepseek_v2",

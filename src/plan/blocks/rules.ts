@@ -1,6 +1,5 @@
 /** How a job runs a model: what every block needs to determine which tensors it makes and saves. */
 
-import type { ExpertDivision } from "../job/experts.js";
 import type { QuantizedWeights } from "../shape/model_shape.js";
 import type { AdapterDetails } from "./adapter_details.js";
 
@@ -21,6 +20,15 @@ export interface AdapterRules {
    * others share one (peft.tuners.lora.layer, `_cast_input_dtype`).
    */
   readonly copiesInput: boolean;
+}
+
+export interface ExpertDivision {
+  /** Devices over which the experts are divided; 1: no expert parallelism. */
+  readonly devices: number;
+  /** Devices that share each matrix of an expert. */
+  readonly tensor: number;
+  /** Of `devices`, those that have tokens of their own: copies of the rest of the model. */
+  readonly copies: number;
 }
 
 export interface BlockRules {

@@ -10,16 +10,8 @@
  * | training, where these are too few | the same and the devices of `--tp` (torchtitan with `expert_tensor_parallel_degree` 1) | 1 device |
  */
 import { cannotDivide } from "../../model/errors/plan_errors.js";
+import type { ExpertDivision } from "../blocks/rules.js";
 import type { Engine, Parallelism, PlanOptions, ServeOptions } from "./options.js";
-
-export interface ExpertDivision {
-  /** Devices over which the experts are divided; 1: no expert parallelism. */
-  readonly devices: number;
-  /** Devices that share each matrix of an expert. */
-  readonly tensor: number;
-  /** Of `devices`, those that have tokens of their own: copies of the rest of the model. */
-  readonly copies: number;
-}
 
 export function expertDivision(options: PlanOptions): ExpertDivision {
   return options.mode === "serve" ? servedExperts(options) : trainedExperts(options.parallelism);
