@@ -1,14 +1,41 @@
 /** The assumptions of a plan in words; an option corrects each one that is wrong. */
+import { formatExactCount } from "../model/base/numbers.js";
 import { type PlanRequest, planOptions } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import { expertsOf } from "./divisible.js";
+import { expertDivision } from "./job/experts.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
+import { cacheFormat } from "./serve/attention_cache.js";
+import { olderLatentCache } from "./serve/latent.js";
+import { servedShape } from "./serve/served_by.js";
 import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
 import { withoutEffect } from "./without_effect.js";
 
 export function assumptionsOf(model: ModelShape, options: PlanOptions): string[] {
-  return options.mode === "train" ? ofTraining(model, options) : ofServing(options);
+  return [
+    ...(options.mode === "train"
+      ? ofTraining(model, options)
+      : [...ofServing(options), ...cacheNotes(model, options)]),
+    ...dividedExperts(model, options),
+  ];
+}
+
+function dividedExperts(model: ModelShape, options: PlanOptions): string[] {
+  const { devices, tensor, copies } = expertDivision(options);
+  const counts = model.towers.flatMap(({ layers }) => layers.map(({ layer }) => expertsOf(layer)));
+  const experts = Math.max(0, ...counts);
+  if (devices === 1) {
+    return [];
+  }
+  const each = tensor === 1 ? "each whole" : `each divided over ${tensor} devices`;
+  const rest =
+    options.mode === "serve" && copies > 1
+      ? `; ${copies} copies of the rest, with sequences of their own`
+      : "";
+  return [
+    `${Math.ceil(experts / devices)} of ${experts} experts of a layer on each device, ${each}${rest}`,
+  ];
 }
 
 function ofTraining(model: ModelShape, options: TrainOptions): string[] {
@@ -50,8 +77,42 @@ function ofServing(options: ServeOptions): string[] {
   ];
 }
 
-function cacheTypeWords({ kvDType, valueDType = kvDType, dtype }: ServeOptions): string {
-  const [keys, values] = [kvDType, valueDType].map((type) => (type === "auto" ? dtype : type));
+/** What the cache of this engine leaves out or adds, where versions and engines differ. */
+function cacheNotes(model: ModelShape, options: ServeOptions): string[] {
+  const layers = model.towers.at(-1)?.layers ?? [];
+  const shapes = layers.flatMap(({ count, layer }) =>
+    layer.kind === "transformer" && layer.attention !== null
+      ? [{ count, shape: layer.attention }]
+      : [],
+  );
+  const latent = shapes.filter(({ shape }) => shape.latent !== undefined);
+  const older = latent.length > 0 ? olderLatentCache(model, options) : null;
+  const { keyBytes, keepsWindows } = cacheFormat(model, options);
+  const bytes = latent.reduce(
+    (sum, { count, shape }) => sum + count * (older?.bytesOf(shape, keyBytes) ?? 0),
+    0,
+  );
+  return [
+    ...(servedShape(model, options) === model
+      ? []
+      : [`${options.engine} runs an encoder for embeddings, without its language head`]),
+    ...(older === null
+      ? []
+      : [
+          `the cache has compressed rows; ${older.versions} keeps ${older.keeps}: ${formatExactCount(Math.round(bytes))} B per token`,
+        ]),
+    ...(!keepsWindows && shapes.some(({ shape }) => shape.window > 0)
+      ? [`${options.engine} has no attention window for this family, and caches all tokens`]
+      : []),
+  ];
+}
+
+function cacheTypeWords({ kvDType, valueDType = kvDType, dtype, engine }: ServeOptions): string {
+  // llama.cpp's default is f16, whatever the weights are.
+  const auto = engine === "llama.cpp" ? "f16" : dtype;
+  const [keys, values] = [kvDType, engine === "llama.cpp" ? valueDType : kvDType].map((type) =>
+    type === "auto" ? auto : type,
+  );
   return keys === values ? `${keys}` : `${keys} (keys) and ${values} (values)`;
 }
 
@@ -86,14 +147,27 @@ export function limitsOf(
     ...(options.attention === "eager" && model.towers.some(isAlwaysFused)
       ? [`diffusers has no eager attention for this class: planned as --attention sdpa`]
       : []),
-    ...withoutEffect(options, request),
+    ...withoutEffect(model, options, request),
     ...unevenExperts(model, options),
+    ...dequantized(model, options),
     ...(convertsFile(model, options) && model.stored.quantization !== null
       ? [
           "transformers converts the quantized tensors of a GGUF file to the compute type when it loads them",
         ]
       : []),
   ];
+}
+
+/** A full training of a quantized checkpoint that libraries can convert. */
+function dequantized({ stored }: ModelShape, options: PlanOptions): string[] {
+  return options.mode === "train" &&
+    options.method === "full" &&
+    stored.quantization !== null &&
+    stored.fileBytes === undefined
+    ? [
+        `quantized weights cannot be trained: the plan is of a checkpoint that is converted to ${options.dtype} when it is loaded (dequantize=True in its quantization_config); --method lora trains adapters beside them`,
+      ]
+    : [];
 }
 
 /** vLLM's ranks have whole experts each; the plan is of one of those with most. */

@@ -3,6 +3,7 @@ import { badUsage } from "../model/errors/errors.js";
 import { NO_DETAILS } from "./blocks/adapter_details.js";
 import type { AttentionImplementation } from "./blocks/rules.js";
 import { type Gpu, USUAL_GPU } from "./device/gpus.js";
+import { fewestCopies } from "./job/experts.js";
 import type {
   ComputeDType,
   Engine,
@@ -16,8 +17,8 @@ import type {
   Sharding,
   TrainOptions,
 } from "./job/options.js";
-import { convertsFile } from "./job/options.js";
-import type { ModelShape } from "./shape/model_shape.js";
+import { canDequantize, convertsFile } from "./job/options.js";
+import type { ModelShape, QuantizedWeights } from "./shape/model_shape.js";
 
 /** All options; absent ones get their defaults here. */
 export interface PlanRequest {
@@ -71,14 +72,32 @@ function trainOptions(
   const stored = convertsFile(model, { mode: "train" }) ? null : model.stored.quantization;
   const quantizes = request.quantize !== undefined || stored !== null;
   const method = request.method ?? (quantizes ? "qlora" : "full");
+  requireOneQuantization(request, stored);
   if (method === "full" && request.quantize !== undefined) {
     throw badUsage(
       "quantized weights cannot be trained",
       "use --method qlora, or leave --quantize out",
     );
   }
+  if (method === "full" && stored !== null && !canDequantize(stored)) {
+    throw badUsage(
+      `the checkpoint has quantized weights (${stored.dtype}), which cannot be trained`,
+      "use --method lora or qlora, or plan the checkpoint before its quantization",
+    );
+  }
+  if (request.train?.optimizerInBackward === true && (request.train.accumulation ?? 1) > 1) {
+    throw badUsage(
+      "--optimizer-in-backward cannot accumulate gradients, because it consumes each one in the backward pass",
+      "leave --accumulation out",
+    );
+  }
   const kind = request.sharding?.kind ?? "ddp";
-  const devices = kind === "ddp" ? 1 : USUAL_SHARDED_DEVICES;
+  const ranks = {
+    tensor: request.tensor ?? 1,
+    context: request.contextParallel ?? 1,
+    expert: request.expert ?? 1,
+  };
+  const devices = kind === "ddp" ? fewestCopies(ranks) : USUAL_SHARDED_DEVICES;
   const sharding: Sharding = {
     kind: "ddp",
     devices,
@@ -126,14 +145,22 @@ function trainOptions(
     workers: 0,
     ...request.train,
     parallelism: {
-      sharding,
-      tensor: request.tensor ?? 1,
-      sequenceParallel: request.sequenceParallel ?? false,
-      context: request.contextParallel ?? 1,
+      ...ranks,
       ...pipelineOf(request),
-      expert: request.expert ?? 1,
+      sharding,
+      sequenceParallel: request.sequenceParallel ?? false,
     },
   };
+}
+
+/** @throws TidemarkError TM-E002: libraries read a quantized checkpoint as it is */
+function requireOneQuantization({ quantize }: PlanRequest, stored: QuantizedWeights | null): void {
+  if (quantize !== undefined && stored !== null) {
+    throw badUsage(
+      `--quantize ${quantize} cannot be applied to a checkpoint that is quantized already (${stored.dtype})`,
+      "leave --quantize out, or plan the checkpoint before its quantization",
+    );
+  }
 }
 
 const USUAL_PIECES = 2;
@@ -181,13 +208,19 @@ function serveOptions(
 ): ServeOptions {
   const engine =
     request.serve?.engine ?? (model.stored.fileBytes === undefined ? "transformers" : "llama.cpp");
+  requireOneQuantization(
+    request,
+    convertsFile(model, { mode: "serve", engine }) ? null : model.stored.quantization,
+  );
   return {
     mode: "serve",
     engine,
     context: usualSequence(model),
     concurrency: 1,
     quantize: request.quantize ?? null,
-    dtype: dtype === "fp32" && engine !== "transformers" ? "fp16" : dtype,
+    // Other engines convert a checkpoint in fp32, unless they are told not to.
+    dtype:
+      dtype === "fp32" && engine !== "transformers" && request.dtype === undefined ? "fp16" : dtype,
     kvDType: "auto",
     utilization: UTILIZATION[engine],
     batchedTokens: BATCHED_TOKENS,

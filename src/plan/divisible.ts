@@ -3,11 +3,11 @@
 import { badUsage } from "../model/errors/errors.js";
 import { cannotDivide } from "../model/errors/plan_errors.js";
 import { matchesTarget } from "./blocks/target_names.js";
-import type { Engine, PlanOptions, TrainOptions } from "./job/options.js";
-import { isMoe, type LayerShape, type ModelShape } from "./shape/model_shape.js";
+import { requireExpertRanks } from "./job/experts.js";
+import type { PlanOptions, TrainOptions } from "./job/options.js";
+import { requireServed } from "./serve/served_by.js";
+import { isMoe, type LayerShape, type ModelShape, readsText } from "./shape/model_shape.js";
 import type { Tape } from "./tape/tape.js";
-
-const NO_EXPERT_PARALLELISM: ReadonlySet<Engine> = new Set<Engine>(["tgi", "llama.cpp"]);
 
 /** vLLM gives some ranks one expert more than others (determine_expert_map); other libraries refuse to start. */
 export function spreadsUnevenly(options: PlanOptions): boolean {
@@ -24,6 +24,9 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
       "plan it with --train, or leave --serve out",
     );
   }
+  if (options.mode === "serve") {
+    requireServed(model, options);
+  }
   for (const { layer } of layers) {
     requireLayer(layer, tensor, expert);
     if (!spreadsUnevenly(options) && expertsOf(layer) % expert !== 0) {
@@ -33,21 +36,19 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
       );
     }
   }
-  if (expert > 1 && options.mode === "serve" && NO_EXPERT_PARALLELISM.has(options.engine)) {
-    throw cannotDivide(
-      `${options.engine} has no expert parallelism`,
-      "leave --ep out, or name an engine that has it: transformers, vllm, sglang",
-    );
-  }
   if (expert > 1 && !layers.some(({ layer }) => expertsOf(layer) > 0)) {
     throw cannotDivide("the model has no experts to divide", "leave --ep out");
   }
+  requireExpertRanks(options);
   const count = layers.reduce((sum, each) => sum + each.count, 0);
   if (pipeline > count) {
     throw cannotDivide(
       `${count} layers do not fill ${pipeline} pipeline stages`,
       `use --pp ${count} or less`,
     );
+  }
+  if (options.mode === "train" && options.parallelism.context > 1 && !readsText(model)) {
+    throw cannotDivide("images have no sequence that --cp divides", "leave --cp out");
   }
   if (pipeline > 1 && model.towers.length > 1) {
     throw cannotDivide(

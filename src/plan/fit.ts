@@ -1,12 +1,18 @@
 /** What fits on a device: the largest batch, the longest sequence, and a table of methods and devices. */
+import { formatBytes, formatExactCount } from "../model/base/numbers.js";
 import type { PlanFitJson, PlanJson } from "../model/documents/plan_document.js";
 import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
 import { figureOf } from "./device/allocator.js";
 import type { Gpu } from "./device/gpus.js";
 import { requireDivisible } from "./divisible.js";
-import type { ServeOptions, TrainOptions } from "./job/options.js";
+import {
+  canDequantize,
+  convertsFile,
+  type ServeOptions,
+  type TrainOptions,
+} from "./job/options.js";
 import { largest } from "./largest.js";
-import { planServing } from "./serve/plan_serving.js";
+import { type CacheRoom, planServing } from "./serve/plan_serving.js";
 import { type ModelShape, readsText } from "./shape/model_shape.js";
 import { Footprints, type KnownFootprints } from "./train/footprint.js";
 
@@ -83,9 +89,11 @@ function servingFit(
         shareOf: (units) => concurrency / room.sequencesOf(units * STEP),
         isRow,
       });
+    const fits = deviceFits && sequences >= concurrency;
     return {
       deviceBytes: gpu.memoryBytes,
-      fits: deviceFits && sequences >= concurrency,
+      fits,
+      ...(fits || !deviceFits ? {} : { reason: reasonOf(room, options) }),
       maxBatch: deviceFits ? sequences : 0,
       maxSequence: deviceFits && room.bytes > 0 ? longestLength(model, limit, search) : 0,
     };
@@ -106,6 +114,17 @@ function servingFit(
       search(most, (units) => ({ context: Math.min(limit, units * STEP) })),
     ),
   };
+}
+
+/** "1 % of 79.2 GiB, less 15.4 GiB of weights, leaves nothing; 1 sequence of 2,048 tokens takes 256 MiB" */
+function reasonOf(room: CacheRoom, { context, concurrency, engine }: ServeOptions): string {
+  const left = room.bytes > 0 ? formatBytes(room.bytes) : "nothing";
+  const sequences = `${formatExactCount(concurrency)} ${concurrency === 1 ? "sequence" : "sequences"}`;
+  const one = room.bytesOf(context);
+  if (one === 0) {
+    return `the share of ${engine}, ${room.formula}, is ${left}`;
+  }
+  return `the share of ${engine} for the cache, ${room.formula}, is ${left}; ${sequences} of ${formatExactCount(context)} tokens ${concurrency === 1 ? "takes" : "take"} ${formatBytes(concurrency * one)}`;
 }
 
 /**
@@ -156,9 +175,17 @@ function jobsOf(model: ModelShape, request: PlanRequest): Job[] {
         rest,
       ),
     }));
+  const stored = convertsFile(model, options) ? null : model.stored.quantization;
   return [
-    ...checkpointed("full", { method: "full" }),
-    ...checkpointed("full, 8-bit AdamW", { method: "full", train: { optimizer: "adamw8bit" } }),
+    ...(stored === null || canDequantize(stored)
+      ? [
+          ...checkpointed("full", { method: "full" }),
+          ...checkpointed("full, 8-bit AdamW", {
+            method: "full",
+            train: { optimizer: "adamw8bit" },
+          }),
+        ]
+      : []),
     ...checkpointed("lora", { method: "lora" }),
     ...checkpointed("qlora", { method: "qlora", ...(quantize === undefined ? {} : { quantize }) }),
   ];

@@ -41,7 +41,8 @@ const COUNTING: BlockRules = {
   flatGradients: false,
   gathersLogits: false,
   sequenceParallel: false,
-  expertParallel: 1,
+  experts: { devices: 1, tensor: 1, copies: 1 },
+  routedOver: 1,
   imbalance: 1,
 };
 
@@ -83,7 +84,7 @@ export function describeModel(
     )?.attention;
   const format =
     options.mode === "serve"
-      ? cacheFormat({ ...options, tensor: 1, gpuLayers: Number.POSITIVE_INFINITY })
+      ? cacheFormat(model, { ...options, tensor: 1, gpuLayers: Number.POSITIVE_INFINITY })
       : plainFormat(2);
   return {
     name: model.name,

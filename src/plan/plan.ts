@@ -1,5 +1,8 @@
 /** A plan as its JSON document. Pure: the page calls it as the command line does. */
+
+import { formatBytes } from "../model/base/numbers.js";
 import type { PlanJson, PlanPartJson } from "../model/documents/plan_document.js";
+import { badUsage } from "../model/errors/errors.js";
 import { assumptionsOf, limitsOf } from "./assumptions.js";
 import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
 import { figureOf } from "./device/allocator.js";
@@ -24,6 +27,7 @@ export function planMemory(model: ModelShape, request: PlanRequest): PlanJson {
   requireDivisible(model, options);
   const { plan, serving, notes } =
     options.mode === "train" ? trainingPlan(model, options) : servingPlan(model, options);
+  requirePossible(plan);
   const fits = fitOf(model, request);
   return {
     ...plan,
@@ -32,6 +36,18 @@ export function planMemory(model: ModelShape, request: PlanRequest): PlanJson {
     ...(serving === null ? {} : { serving: servingWith(model, request, { serving, fits }) }),
     limits: limitsOf(model, request, [...plan.limits, ...notes]),
   };
+}
+
+/** @throws TidemarkError TM-E002 for bytes that a double no longer counts one by one: 8 PiB */
+function requirePossible({ totalBytes, parts }: Unsaved): void {
+  const largest = Math.max(...parts.map(({ bytes }) => bytes));
+  if (!Number.isSafeInteger(totalBytes)) {
+    const part = parts.find(({ bytes }) => bytes === largest)?.part ?? "";
+    throw badUsage(
+      `the job takes more than ${formatBytes(Number.MAX_SAFE_INTEGER)}, most of it for ${part}`,
+      "use a smaller --batch, --seq, --context or --concurrency",
+    );
+  }
 }
 
 /** @throws TidemarkError TM-E086 */
@@ -116,7 +132,7 @@ function servingWith(
   model: ModelShape,
   request: PlanRequest,
   {
-    serving: { options, kvBytesPerToken, bytesPerSequence, room },
+    serving: { options, kvBytesPerToken, windows, bytesPerSequence, room },
     fits,
   }: { serving: NonNullable<ModePlan["serving"]>; fits: PlanJson["fits"] },
 ): NonNullable<PlanJson["serving"]> {
@@ -126,6 +142,7 @@ function servingWith(
   return {
     engine: options.engine,
     kvBytesPerToken,
+    ...(windows.length > 0 ? { windows: [...windows] } : {}),
     ...(bytesPerSequence > 0 ? { bytesPerSequence } : {}),
     kvTokens: room?.tokens ?? Math.max(fits.maxBatch * options.context, longestContext),
     maxConcurrency: fits.maxBatch,

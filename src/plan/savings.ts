@@ -254,8 +254,15 @@ export function savingsOf(
   return techniques
     .flatMap(({ technique, cost, program, words, isMethod }) => {
       const chosen =
-        words === null ? null : isMethod === true ? words : pinned(model, request, words);
-      const after = chosen === null ? null : figuresWith(model, request, chosen, figuresOf);
+        words === null
+          ? null
+          : isMethod === true
+            ? words
+            : unlessRefused(() => pinned(model, request, words));
+      const after =
+        chosen === null
+          ? null
+          : unlessRefused(() => figuresOf(model, planOptions(model, requestWith(request, chosen))));
       if (chosen === null || after === null) {
         return [];
       }
@@ -264,7 +271,7 @@ export function savingsOf(
         technique,
         bytes: Math.max(0, Math.round(bytes)),
         cost,
-        change: `${flagsOf(chosen)}${replacedFlag(options, chosen)}`,
+        change: `${flagsOf(chosen)}${replacedFlag(request, chosen)}`,
         program,
       };
       if (now.room === undefined || after.room === undefined) {
@@ -287,9 +294,8 @@ function stated<Options>(technique: Technique<Options>, options: Options) {
 }
 
 /** Of two flags that divide the same job, the command takes only one. */
-function replacedFlag(options: PlanOptions, { fsdp }: PlanWords): string {
-  const sharding = options.mode === "train" ? options.parallelism.sharding : null;
-  return fsdp !== undefined && sharding?.kind === "ddp" && sharding.devices > 1
+function replacedFlag({ sharding }: PlanRequest, { fsdp }: PlanWords): string {
+  return fsdp !== undefined && sharding?.kind === "ddp" && (sharding.devices ?? 1) > 1
     ? ` instead of --ddp ${sharding.devices}`
     : "";
 }
@@ -299,15 +305,10 @@ function requestWith(request: PlanRequest, words: PlanWords): PlanRequest {
   return withJobConfig(changes, request);
 }
 
-/** null if the model or the device does not allow it. */
-function figuresWith(
-  model: ModelShape,
-  request: PlanRequest,
-  words: PlanWords,
-  figuresOf: FiguresOf,
-): PlanFigures | null {
+/** null if the model, the device or the other options do not allow it. */
+function unlessRefused<Value>(made: () => Value): Value | null {
   try {
-    return figuresOf(model, planOptions(model, requestWith(request, words)));
+    return made();
   } catch (error) {
     if (error instanceof TidemarkError) {
       return null;

@@ -15,15 +15,45 @@ export function largeCount(count: number): string {
 /** "128 KiB per token", "2.81 MiB of states per sequence"; null if the model makes its output in one pass. */
 export function cacheWords({
   kvBytesPerToken,
+  windows = [],
   bytesPerSequence = 0,
 }: NonNullable<PlanJson["serving"]>): string | null {
+  const within = windows.map(
+    ({ tokens, bytesPerToken }) =>
+      `${formatBytes(bytesPerToken)} of it in layers that keep ${formatExactCount(tokens)} tokens`,
+  );
   const words = [
-    ...(kvBytesPerToken > 0 ? [`${formatBytes(kvBytesPerToken)} per token`] : []),
+    ...(kvBytesPerToken > 0
+      ? [`${formatBytes(kvBytesPerToken)} per token${within.map((each) => `, ${each}`).join("")}`]
+      : []),
     ...(bytesPerSequence > 0
       ? [`${formatBytes(bytesPerSequence)} per sequence at any length`]
       : []),
   ];
   return words.length === 0 ? null : words.join(" and ");
+}
+
+/** "room for 40,000 tokens: 4 sequences of this context, or one of 32,768 tokens". */
+export function roomWords({
+  kvBytesPerToken,
+  windows,
+  kvTokens,
+  maxConcurrency,
+  longestContext,
+  engine,
+}: NonNullable<PlanJson["serving"]>): string {
+  const most = `${formatExactCount(maxConcurrency)} ${maxConcurrency === 1 ? "sequence" : "sequences"}`;
+  if (kvBytesPerToken === 0) {
+    return `room for ${most}`;
+  }
+  const these = `${most} of this context, or one of ${formatExactCount(longestContext)} tokens`;
+  const tokens = `${formatExactCount(kvTokens)} tokens`;
+  if (windows === undefined) {
+    return `room for ${tokens}: ${these}`;
+  }
+  return engine === "vllm" || engine === "sglang" || engine === "tgi"
+    ? `room for ${these}; ${tokens} if all layers kept each of them${engine === "vllm" ? ", as its log counts" : ""}`
+    : `room for ${these}`;
 }
 
 /** "58.5 GiB planned, 56.1 GiB measured": the first line of a comparison. */

@@ -221,6 +221,16 @@ function shardingOf(words: PlanWords): PlanRequest["sharding"] {
   const version =
     words.fsdpVersion === undefined ? undefined : (Number(words.fsdpVersion) as 1 | 2);
   const rest = given({ devices: words.devices, offload: words.offload, version });
+  const [kind] = kinds;
+  if (words.devices !== undefined && (kind === "fsdp" || kind === "ddp")) {
+    throw badUsage(
+      `--${kind} ${words[kind]} is a number of devices already`,
+      "leave --devices out, which belongs to --zero and --config",
+    );
+  }
+  if (words.offload !== undefined && kind === "ddp") {
+    throw badUsage("--offload belongs to --fsdp and --zero", "use one of them instead of --ddp");
+  }
   if (words.fsdp !== undefined) {
     return { ...rest, kind: "fsdp", devices: words.fsdp };
   }
@@ -234,9 +244,12 @@ function shardingOf(words: PlanWords): PlanRequest["sharding"] {
     return undefined;
   }
   if (words.config === undefined) {
+    const flags = (["devices", "offload"] as const).filter((name) => words[name] !== undefined);
+    const names = flags.map((name) => `--${name}`).join(" and ");
+    const needs = flags.includes("devices") ? "--zero" : "--fsdp or --zero";
     throw badUsage(
-      "--devices and --offload have no effect without --fsdp, --zero or --config",
-      "add one of them",
+      `${names} ${flags.length === 1 ? "belongs" : "belong"} to ${needs}`,
+      `add ${needs}`,
     );
   }
   return rest;

@@ -347,7 +347,7 @@ describe("what a plan cannot know is noted", () => {
     ["gpt2 --serve --context 2048", /--context 2048 is longer than the 1024 positions/],
     ["gpt2 --attention flash", /FlashAttention has no kernels for fp32/],
     ["gpt2 --attention flash --dtype fp16 --gpu t4", /FlashAttention has no kernels for T4/],
-    ["gpt2 --lora-rank 16", /--lora-rank.* no effect: add --method lora/],
+    ["gpt2 --lora-rank 16", /--lora-rank has no effect: .*; add --method lora/],
     ["gpt2 --method lora --lora-targets c_attn,nonsense", /no layer is named nonsense/],
   ])("%s", async (words, message) => {
     const { limits, savings } = await planned(...words.split(" "));
@@ -431,7 +431,7 @@ describe("a mistake gives one line", () => {
       ["mixtral", "--serve", "--ep", "3"],
       /TM-E086 8 experts cannot be divided evenly over --ep 3; use a divisor of 8/,
     ],
-    [["no-model"], /TM-E085 .*holds no config\.json/],
+    [["no-model"], /TM-E085 .*holds no config\.json; it is another folder, or its download is/],
     [["/dev/null"], /TM-E085 .*not a regular file/],
     [["gpt2", "--train", "--serve"], /TM-E002 --train and --serve/],
     [["gpt2", "--serve", "--batch", "2"], /TM-E002 --batch belongs to training; use --concurrency/],
@@ -439,6 +439,10 @@ describe("a mistake gives one line", () => {
     [["gpt2", "--gpu", "h1000"], /a GPU such as h100/],
     [["gpt2", "--method", "qlorra"], /--method takes one of full, lora, qlora/],
     [["gpt2", "--quantize", "nf4", "--method", "full"], /quantized weights cannot be trained/],
+    [
+      ["gpt2", "--optimizer-in-backward", "--accumulation", "4"],
+      /TM-E002 --optimizer-in-backward cannot accumulate gradients/,
+    ],
     [["gpt2", "--fsdp", "2", "--ddp", "2"], /divide the same job twice/],
     [["gpt2", "--ep", "2"], /TM-E086 the model has no experts to divide; leave --ep out/],
     [

@@ -68,6 +68,7 @@ const CASES: readonly [model: string, words: string][] = [
   ["llama-3.1-8b", "--batch 2 --seq 4096"],
   ["llama-3.1-8b", "--zero 2 --devices 4 --gpu h100"],
   ["gpt2", "--batch 8 --seq 1024 --gpu 4090"],
+  ["gpt2", "--batch 4 --optimizer-in-backward"],
   ["gpt2", "--ddp 4 --dtype bf16 --weights fp32 --attention eager"],
   ["qwen3-0.6b", "--batch 3 --gpu t4"],
   ["mamba-130m", "--batch 4"],

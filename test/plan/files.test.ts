@@ -223,7 +223,6 @@ num_processes: 4  # one for each GPU
 
   test.each([
     ["--train --offload-activations", /--offload-activations has no effect/],
-    ["--train --optimizer-in-backward --accumulation 4", /cannot accumulate gradients/],
     ["--serve --utilization 0.5", /--utilization has no effect/],
     ["--serve --engine vllm --kv-dtype int8", /vllm has no cache in int8/],
     ["--serve --engine llama.cpp --kv-dtype fp8", /llama\.cpp has no cache in fp8/],

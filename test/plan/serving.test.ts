@@ -3,7 +3,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { PlanJson, PlanPartName } from "../../src/model/documents/plan_document.js";
+import { TidemarkError } from "../../src/model/errors/errors.js";
+import { planOptions } from "../../src/plan/defaults.js";
+import { requireDivisible } from "../../src/plan/divisible.js";
+import { ENGINES, type ServeOptions } from "../../src/plan/job/options.js";
 import { planMemory } from "../../src/plan/plan.js";
+import { planServing } from "../../src/plan/serve/plan_serving.js";
 import { readShape } from "../../src/plan/shape/read_shape.js";
 import { type PlanWords, requestOf } from "../../src/plan/words.js";
 import { repository } from "../run.js";
@@ -18,7 +23,7 @@ function served(name: string, words: PlanWords, changes: object = {}): PlanJson 
   return planMemory(readShape(values, name, name), requestOf({ serve: true, ...words }));
 }
 
-const bytesOf = ({ parts }: PlanJson, name: PlanPartName): number =>
+const bytesOf = ({ parts }: Pick<PlanJson, "parts">, name: PlanPartName): number =>
   parts.find(({ part }) => part === name)?.bytes ?? 0;
 
 describe("llama.cpp", () => {
@@ -160,6 +165,9 @@ describe("experts", () => {
     );
     const uneven = served("mixtral", { engine: "vllm", ep: 3, gpu: undefined as never });
     expect(uneven.limits.join()).toMatch(/8 experts are not a multiple of --ep 3.*rank with 3/);
+    expect(() => served("mixtral", { engine: "vllm", tp: 8, ep: 4 })).toThrow(/use --ep 8 or a/);
+    expect(() => served("mixtral", { engine: "sglang", ep: 4 })).toThrow(/use --tp 4, or an --ep/);
+    expect(() => served("mixtral", { ep: 4 })).toThrow(/use --tp 4 --ep 4/);
     const even = served("mixtral", { engine: "vllm", ep: 4 });
     expect(even.limits).toEqual([]);
     const expert = 32 * 3 * 4096 * 14_336 * 2;
@@ -180,4 +188,133 @@ test("transformers repeats the keys of Falcon before they are cached", () => {
       "kv cache",
     );
   expect(cached("transformers")).toBe(3 * 2 * 8 * 10 * 32 * 2);
+});
+
+describe("latent attention: bytes of one token in the cache of", () => {
+  /** DeepSeek-V2-Lite: 27 layers of 16 heads, keys of 128 + 64, values of 128, rows of 512 + 64. */
+  const lite = {
+    model_type: "deepseek_v2",
+    hidden_size: 2048,
+    num_hidden_layers: 27,
+    num_attention_heads: 16,
+    num_key_value_heads: 16,
+    n_routed_experts: 64,
+    moe_intermediate_size: 1408,
+    q_lora_rank: null,
+    vocab_size: 102_400,
+    max_position_embeddings: 163_840,
+  };
+  const rows = 27 * (512 + 64) * 2;
+  const heads = 27 * 16 * (192 + 128) * 2;
+
+  test.each([
+    ["transformers", rows],
+    ["vllm", rows],
+    ["sglang", rows],
+    ["llama.cpp", rows],
+    ["tgi", 27 * 16 * 2 * 192 * 2],
+  ] as const)("%s", (engine, bytes) => {
+    const plan = served("deepseek-v3", { engine, context: 1024 }, lite);
+    expect(plan.serving?.kvBytesPerToken).toBe(bytes);
+    expect(bytesOf(plan, "kv cache")).toBe(1024 * bytes);
+  });
+
+  test("llama.cpp expands rows if its file was converted without attn_k_b", () => {
+    const model = readShape({ ...MODELS["deepseek-v3"]?.config, ...lite }, "lite", "lite");
+    const fileParts = { embeddingBytes: 0, layerBytes: [], hasLatentRows: false };
+    const old = { ...model, stored: { ...model.stored, fileParts } };
+    const options = planOptions(old, requestOf({ serve: true, engine: "llama.cpp" }));
+    expect(planServing(old, options as ServeOptions).kvBytesPerToken).toBe(heads);
+  });
+
+  test("older versions that keep more are named with their figure", () => {
+    const notes = (engine: PlanWords["engine"]): string =>
+      served("deepseek-v3", { engine } as PlanWords, lite).assumptions.join();
+    expect([rows, heads]).toEqual([31_104, 276_480]);
+    expect(notes("transformers")).toMatch(
+      /transformers before 5\.15 keeps .*: 276,480 B per token/,
+    );
+    expect(notes("llama.cpp")).toMatch(/llama\.cpp before January 2026 .*: 58,752 B per token/);
+    expect(notes("vllm")).not.toMatch(/before/);
+  });
+});
+
+describe("the formula of the cache multiplies out to its row", () => {
+  const mistral = { sliding_window: 4096, model_type: "mistral" };
+  const cases: [name: string, changes: object][] = [
+    ["llama-3.1-8b", {}],
+    ["llama-3.1-8b", mistral],
+    ["gemma-2-9b", {}],
+    ["gemma3-1b", {}],
+    ["gpt-oss-20b", {}],
+    ["phi3-mini", { sliding_window: 2047 }],
+    ["deepseek-v3", {}],
+    ["t5-small", {}],
+    ["whisper-small", {}],
+    ["jamba", {}],
+  ];
+
+  test.each(cases)("%s %j", (name, changes) => {
+    for (const engine of ENGINES) {
+      for (const words of [{ context: 448 }, { context: 8000, concurrency: 3 }, { pp: 2 }]) {
+        const plan = partsOrNull(name, { engine, ...words }, changes);
+        const formula = plan?.parts.find(({ part }) => part === "kv cache")?.formula ?? "";
+        if (plan !== null && formula !== "" && !formula.includes("cut to the room")) {
+          const sum = [...formula.matchAll(/(\d+) tokens[^x]* x (\d+) B|(\d+) B at any length/g)];
+          const one = sum.reduce(
+            (all, [, tokens, bytes, state]) =>
+              all + (state === undefined ? Number(tokens) * Number(bytes) : Number(state)),
+            0,
+          );
+          const concurrency = Number(/^\d+/.exec(formula));
+          expect([engine, formula, concurrency * one]).toEqual([
+            engine,
+            formula,
+            bytesOf(plan, "kv cache"),
+          ]);
+        }
+      }
+    }
+  });
+
+  /** null: refused. */
+  function partsOrNull(
+    name: string,
+    words: PlanWords,
+    changes: object,
+  ): Pick<PlanJson, "parts"> | null {
+    const model = readShape({ ...MODELS[name]?.config, ...changes }, name, name);
+    const options = planOptions(model, requestOf({ serve: true, ...words }));
+    try {
+      requireDivisible(model, options);
+    } catch (error) {
+      if (error instanceof TidemarkError) {
+        return null;
+      }
+      throw error;
+    }
+    return planServing(model, options as ServeOptions);
+  }
+});
+
+/** swa_type of llama.cpp's architectures: none for llama (Mistral), phi3, qwen2 and starcoder2. */
+describe("windows in llama.cpp", () => {
+  const sizes = { sliding_window: 512, max_window_layers: 0, use_sliding_window: true };
+  const cells = (model_type: string, engine: PlanWords["engine"]): number | undefined =>
+    served("llama-3.1-8b", { engine, context: 4096 } as PlanWords, { ...sizes, model_type }).serving
+      ?.windows?.[0]?.tokens;
+
+  test.each(["mistral", "qwen2", "starcoder2"])("%s has none", (family) => {
+    expect(cells(family, "vllm")).toBe(512);
+    expect(cells(family, "llama.cpp")).toBeUndefined();
+    const plan = served("llama-3.1-8b", { engine: "llama.cpp" }, { ...sizes, model_type: family });
+    expect(plan.assumptions.join()).toMatch(/no attention window for this family/);
+  });
+
+  test.each(["gemma2", "gemma3_text", "cohere2", "olmo3", "exaone4", "gpt_oss"])(
+    "%s keeps its window and a batch",
+    (family) => {
+      expect(cells(family, "llama.cpp")).toBe(512 + 512);
+    },
+  );
 });

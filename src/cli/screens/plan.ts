@@ -7,7 +7,7 @@ import {
 } from "../../model/base/numbers.js";
 import type { PlanFigureJson, PlanJson } from "../../model/documents/plan_document.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { cacheWords, largeCount, measuredAs } from "../../plan/index.js";
+import { cacheWords, largeCount, measuredAs, roomWords } from "../../plan/index.js";
 import { bar, type Column, printTable, type Screen } from "../text/output.js";
 
 const BAR = 10;
@@ -84,15 +84,11 @@ function printParts(screen: Screen, { parts, perDeviceBytes }: PlanJson): void {
 }
 
 function printServing(screen: Screen, serving: NonNullable<PlanJson["serving"]>): void {
-  const { kvBytesPerToken, kvTokens, maxConcurrency, longestContext } = serving;
   const words = cacheWords(serving);
-  const most = `${formatExactCount(maxConcurrency)} ${maxConcurrency === 1 ? "sequence" : "sequences"}`;
   screen.line(
     words === null
       ? "  no cache: the model makes its output in one pass"
-      : kvBytesPerToken === 0
-        ? `  cache: ${words}; room for ${most}`
-        : `  cache: ${words}; room for ${formatExactCount(kvTokens)} tokens: ${most} of this context, or one of ${formatExactCount(longestContext)} tokens`,
+      : `  cache: ${words}; ${roomWords(serving)}`,
   );
 }
 
@@ -127,6 +123,11 @@ function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): vo
           ? `; at this length, a ${batch} of up to ${formatExactCount(fits.maxBatch)} fits`
           : `; largest ${what} at this length: ${formatExactCount(fits.maxBatch)}; longest length at this ${batch}: ${longest} tokens${end}`;
   screen.line(`  ${verdict} on ${device}${most}`);
+  if (fits.reason !== undefined) {
+    for (const line of screen.wrap(`because ${fits.reason}`, 2)) {
+      screen.line(`  ${line}`);
+    }
+  }
   screen.line();
 }
 

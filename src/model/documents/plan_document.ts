@@ -138,15 +138,29 @@ export interface PlanJson {
   };
   host: { part: string; bytes: Bytes; formula: string }[];
   savings: PlanSavingJson[];
-  fits: { deviceBytes: Bytes; fits: boolean; maxBatch: number; maxSequence: number };
+  fits: {
+    deviceBytes: Bytes;
+    fits: boolean;
+    maxBatch: number;
+    maxSequence: number;
+    /** Of a server whose cache is too small although its weights fit on the device: what is left for it, and what it must hold. */
+    reason?: string;
+  };
   /** With `--fit`: methods and devices. */
   fitTable?: PlanFitJson[];
   /** Of serving. */
   serving?: {
     engine: string;
+    /** In all layers, also those with a window. */
     kvBytesPerToken: Bytes;
+    /** Layers with an attention window: how many tokens they keep, and the bytes of one, which `kvBytesPerToken` includes. */
+    windows?: { tokens: number; bytesPerToken: Bytes }[];
     /** Cache of each sequence at any length: states of state-space layers, keys and values of an encoder. */
     bytesPerSequence?: Bytes;
+    /**
+     * Tokens for which there is room. Of an engine that gives its cache all that is left: if each layer kept each token, as
+     * vLLM's log counts them. Of others: those of the most sequences of this context, or of the longest one.
+     */
     kvTokens: number;
     maxConcurrency: number;
     longestContext: number;

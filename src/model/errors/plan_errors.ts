@@ -7,14 +7,28 @@ const NOT_A_MODEL = " does not describe a model: ";
  * TM-E085: an invalid configuration or weight file of a model: not JSON, missing sizes, impossible numbers; or a family
  * whose layers no reader knows, without weight files that show them.
  */
-export function notAModel(source: string, detail: string): TidemarkError {
+export function notAModel(
+  source: string,
+  detail: string,
+  cause = "it was cut off, edited, or belongs to another program",
+): TidemarkError {
   return new TidemarkError(
     "TM-E085",
     2,
     `${oneLine(source)}${NOT_A_MODEL}${oneLine(detail, 200)}`,
-    "it was cut off, edited, or belongs to another program",
+    cause,
     "name the folder that holds the model's config.json",
   );
+}
+
+/** A whole file whose values are missing or impossible: the same id. */
+export function invalidModel(source: string, detail: string): TidemarkError {
+  return notAModel(source, detail, "it was edited, or belongs to another program");
+}
+
+/** A folder without the files of a model: the same id. */
+export function noModelFiles(folder: string, detail: string): TidemarkError {
+  return notAModel(folder, detail, "it is another folder, or its download is not complete");
 }
 
 /** A family whose layers no reader knows, without weight files that show them: the same id. */
@@ -32,7 +46,7 @@ export function noReader(
   );
 }
 
-/** TM-E086: a job that cannot be divided as asked: heads over devices, layers over stages. */
+/** TM-E086: a job that no library or engine runs as asked: heads over devices, layers over stages, an encoder in TGI. */
 export function cannotDivide(what: string, next: string): TidemarkError {
   return new TidemarkError("TM-E086", 2, oneLine(what), "", oneLine(next));
 }

@@ -36,7 +36,7 @@ export function withAdapter(
     return y;
   }
   const experts = Math.ceil(
-    (sketch.experts ?? 1) / (sketch.experts === undefined ? 1 : rules.expertParallel),
+    (sketch.experts ?? 1) / (sketch.experts === undefined ? 1 : rules.experts.devices),
   );
   const { details } = adapter;
   const rank =

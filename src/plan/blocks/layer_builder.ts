@@ -82,7 +82,8 @@ export class LayerBuilder {
   /** y = x W + b, with its adapter where the job trains one. */
   linear(x: Tensor, sketch: LinearSketch): Tensor {
     const { rules, tape } = this;
-    const parts = sketch.split === undefined ? 1 : rules.tensorParallel;
+    const ranks = sketch.experts === undefined ? rules.tensorParallel : rules.experts.tensor;
+    const parts = sketch.split === undefined ? 1 : ranks;
     const inputs = sketch.inputs / (sketch.split === "inputs" ? parts : 1);
     const outputs = sketch.outputs / (sketch.split === "outputs" ? parts : 1);
     const parameters = this.#matrix(sketch, inputs, outputs);
@@ -127,7 +128,7 @@ export class LayerBuilder {
   #matrix(sketch: LinearSketch, inputs: number, outputs: number): Parameter[] {
     const { rules } = this;
     const experts = Math.ceil(
-      (sketch.experts ?? 1) / (sketch.experts === undefined ? 1 : rules.expertParallel),
+      (sketch.experts ?? 1) / (sketch.experts === undefined ? 1 : rules.experts.devices),
     );
     const elements = inputs * outputs * experts;
     const quantizes =
@@ -151,7 +152,11 @@ export class LayerBuilder {
     if (sketch.bias !== true) {
       return [stored];
     }
-    const bias = this.parameter(`${sketch.name}.bias`, outputs * experts, "vector");
+    const bias = this.parameter(
+      `${sketch.name}.bias`,
+      outputs * experts,
+      sketch.experts === undefined ? "vector" : role,
+    );
     const isTrained = rules.adapter?.details.bias === "lora_only" && this.#isTarget(sketch);
     return [stored, isTrained ? { ...bias, trainable: true } : bias];
   }

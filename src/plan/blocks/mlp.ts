@@ -93,9 +93,9 @@ function clampedGate(build: LayerBuilder, both: Tensor): Tensor {
   return build.pointwise("mul", [onePlus, glu], [onePlus, glu]);
 }
 
-/** Expert parallelism sends rows to their experts' ranks and back (all-to-all): a copy in each direction. */
+/** Rows go to the experts of devices that have other tokens, and back (all-to-all): a copy in each direction. */
 function exchange(build: LayerBuilder, rows: Tensor): Tensor {
-  if (build.rules.expertParallel === 1) {
+  if (build.rules.experts.copies === 1) {
     return rows;
   }
   const [received] = build.tape.op({
@@ -129,7 +129,8 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
     makes: [{ elements: wide.elements, itemBytes: FP32 }],
     saves: ["output"],
   });
-  const routed = tokens * shape.perToken * (rules.expertParallel > 1 ? rules.imbalance : 1);
+  const busiest = rules.experts.devices > 1 ? rules.imbalance : 1;
+  const routed = (tokens * shape.perToken * busiest) / rules.routedOver;
   const [gathered] = tape.op({
     name: "gather",
     inputs: [x],

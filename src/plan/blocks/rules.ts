@@ -22,6 +22,15 @@ export interface AdapterRules {
   readonly copiesInput: boolean;
 }
 
+export interface ExpertDivision {
+  /** Devices over which the experts are divided; 1: no expert parallelism. */
+  readonly devices: number;
+  /** Devices that share each matrix of an expert. */
+  readonly tensor: number;
+  /** Of `devices`, those that have tokens of their own: copies of the rest of the model. */
+  readonly copies: number;
+}
+
 export interface BlockRules {
   readonly training: boolean;
   /** Sequences on one device, and their length there (context parallelism shortens it). */
@@ -83,7 +92,9 @@ export interface BlockRules {
   readonly gathersLogits: boolean;
   /** Norms and residuals have a share of the tokens on each tensor-parallel rank. */
   readonly sequenceParallel: boolean;
-  readonly expertParallel: number;
+  readonly experts: ExpertDivision;
+  /** Devices on which the same tokens are routed, each to its own experts: each gets its share of the rows. */
+  readonly routedOver: number;
   /** Tokens of the busiest rank's experts, as a multiple of the mean. */
   readonly imbalance: number;
 }

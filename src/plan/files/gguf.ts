@@ -80,6 +80,7 @@ export function ggufHeader(path: string): GgufHeader {
   let vocabulary = 0;
   let hasOutput = false;
   let embeddingBytes = 0;
+  let hasLatentRows = false;
   const layerBytes: number[] = [];
   for (let tensor = 0; tensor < tensors; tensor++) {
     const { name, sizes, type } = reader.tensor();
@@ -97,6 +98,7 @@ export function ggufHeader(path: string): GgufHeader {
     if (name === "token_embd.weight") {
       vocabulary = sizes[1] ?? 0;
     }
+    hasLatentRows ||= /^blk\.\d{1,4}\.attn_k_b\.weight$/.test(name);
     hasOutput ||= name === "output.weight";
   }
   if (!Number.isSafeInteger(parameters)) {
@@ -106,7 +108,11 @@ export function ggufHeader(path: string): GgufHeader {
     config: configOf(path, values, { vocabulary, hasOutput }),
     parameters,
     bytes,
-    parts: { embeddingBytes, layerBytes: Array.from(layerBytes, (each) => each ?? 0) },
+    parts: {
+      embeddingBytes,
+      layerBytes: Array.from(layerBytes, (each) => each ?? 0),
+      hasLatentRows,
+    },
   };
 }
 

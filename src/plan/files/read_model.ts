@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
-import { asOtherFile, noReader, notAModel } from "../../model/errors/plan_errors.js";
+import { asOtherFile, noModelFiles, noReader } from "../../model/errors/plan_errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { countedParameters } from "../job/options.js";
 import { parameterCount } from "../model_facts.js";
@@ -62,7 +62,7 @@ function readFolder(folder: string, name: string): ModelShape {
     return readable({ ...model, remarks: [...model.remarks, ...remarks] }, file);
   }
   if (typeof found === "string") {
-    throw notAModel(folder, `it holds no config.json, and ${found}`);
+    throw noModelFiles(folder, `it holds no config.json, and ${found}`);
   }
   if (tensors !== null) {
     return fromTensors(tensors, name, folder);
@@ -71,7 +71,7 @@ function readFolder(folder: string, name: string): ModelShape {
   if (gguf.length === 1) {
     return readGguf(join(folder, gguf[0] as string), name);
   }
-  throw notAModel(
+  throw noModelFiles(
     folder,
     gguf.length > 1 ? "it holds several GGUF files: name one" : "it holds no config.json",
   );

@@ -61,7 +61,9 @@ export function stateBytes(
       return wide * elements;
     case "muon":
       // Momentum for matrices; AdamW for embeddings and vectors (Jordan et al., 2024).
-      return role === "matrix" || role === "expert" ? wide * elements : 2 * wide * elements;
+      return role === "matrix" || (role === "expert" && rows > 0)
+        ? wide * elements
+        : 2 * wide * elements;
     case "sgd":
     case "none":
       return 0;

@@ -146,6 +146,14 @@ export function quantizationOf(
   return convertsFile(model, { mode, engine }) ? null : model.stored.quantization;
 }
 
+/**
+ * Whether transformers loads the checkpoint in 16 bits instead, to train all of it: `dequantize=True` of
+ * FineGrainedFP8Config and Mxfp4Config. GPTQ, AWQ and bitsandbytes have no such option.
+ */
+export function canDequantize({ dtype, expertsAlone }: QuantizedWeights): boolean {
+  return dtype === "fp8" || expertsAlone === true;
+}
+
 /** transformers converts the tensors of a GGUF file to a type of torch when it loads them. */
 export function convertsFile(
   { stored }: ModelShape,
@@ -157,10 +165,10 @@ export function convertsFile(
 /** Devices of the whole job. */
 export function deviceCount(options: PlanOptions): number {
   if (options.mode === "serve") {
-    return Math.max(options.tensor * options.pipeline, options.expert);
+    return options.pipeline * Math.max(options.tensor, options.expert);
   }
-  const { sharding, tensor, context, pipeline, expert } = options.parallelism;
-  return Math.max(sharding.devices * tensor * context * pipeline, expert);
+  const { sharding, tensor, context, pipeline } = options.parallelism;
+  return sharding.devices * tensor * context * pipeline;
 }
 
 export type { Bytes };

@@ -4,8 +4,8 @@
  * | attention | bytes of one token in one layer |
  * |---|---|
  * | heads (MHA, GQA, MQA) | kv_heads x (head_size x bytes of a key + value_head_size x bytes of a value) |
- * | latent (MLA) | (kv_rank + rotary_size) x bytes: one row for keys and values, no factor of 2 |
- * | window | as heads, of at most `window` tokens |
+ * | latent (MLA) | (kv_rank + rotary_size) x bytes: one row for keys and values, no factor of 2; some engines expand it (latent.ts) |
+ * | window | as heads, of at most `window` tokens; llama.cpp has windows for some families alone (llama_cpp.ts) |
  * | to an encoder (T5, Whisper) | as heads, of each position that the encoder read |
  * | state space | none; a state of fixed size for each sequence |
  */
@@ -13,6 +13,8 @@ import type { Bytes } from "../../model/base/units.js";
 import { bytesOfCacheType } from "../job/cache_types.js";
 import { bytesOfCompute, type ServeOptions } from "../job/options.js";
 import type { AttentionShape, LayerShape, ModelShape, TowerShape } from "../shape/model_shape.js";
+import { type LatentCache, latentCache } from "./latent.js";
+import { hasWindows } from "./llama_cpp.js";
 
 export interface CacheShape {
   /** Of one token in all layers that see all tokens. */
@@ -37,6 +39,9 @@ export interface CacheFormat {
   readonly expandsGroups: boolean;
   /** Tokens that a layer with a window keeps beside it. */
   readonly besideWindow: number;
+  readonly latent: LatentCache;
+  /** False: layers with a window keep every token. */
+  readonly keepsWindows: boolean;
   /** Layers of the last tower whose cache is on the device, counted from the end. */
   readonly layersOnDevice: number;
 }
@@ -51,6 +56,8 @@ export function plainFormat(itemBytes: number): CacheFormat {
     tensorParallel: 1,
     expandsGroups: false,
     besideWindow: 0,
+    latent: "rows",
+    keepsWindows: true,
     layersOnDevice: Number.POSITIVE_INFINITY,
   };
 }
@@ -58,13 +65,13 @@ export function plainFormat(itemBytes: number): CacheFormat {
 /** Tokens of a compute batch of llama.cpp, `n_ubatch`. */
 export const MICRO_BATCH = 512;
 
-export function cacheFormat(options: ServeOptions): CacheFormat {
+export function cacheFormat(model: ModelShape, options: ServeOptions): CacheFormat {
   const { engine, kvDType, valueDType = kvDType, tensor, gpuLayers } = options;
   const computeBytes = bytesOfCompute(options.dtype);
   const isLlamaCpp = engine === "llama.cpp";
   return {
     ...plainFormat(bytesOfCacheType(kvDType, computeBytes)),
-    valueBytes: bytesOfCacheType(valueDType, computeBytes),
+    valueBytes: bytesOfCacheType(isLlamaCpp ? valueDType : kvDType, computeBytes),
     // llama.cpp keeps recurrent states and convolutions in fp32 (llama_memory_recurrent: R (f32), S (f32)).
     convolutionBytes: isLlamaCpp ? 4 : computeBytes,
     // transformers keeps as many columns as the convolution is wide; engines leave out the newest one.
@@ -74,6 +81,8 @@ export function cacheFormat(options: ServeOptions): CacheFormat {
     // A cache of transformers holds one token less than a window: the next one completes it. llama.cpp adds the tokens
     // of a compute batch (llama-kv-cache-iswa.cpp: n_swa + n_ubatch).
     besideWindow: engine === "transformers" ? -1 : isLlamaCpp ? MICRO_BATCH : 0,
+    latent: latentCache(model, options),
+    keepsWindows: !isLlamaCpp || hasWindows(model),
     ...(gpuLayers === undefined || !isLlamaCpp ? {} : { layersOnDevice: gpuLayers }),
   };
 }
@@ -94,7 +103,7 @@ export function cacheShape(model: ModelShape, format: CacheFormat): CacheShape {
     const own = layer.kind === "transformer" ? layer.attention : null;
     if (own !== null) {
       const bytes = count * bytesOfToken(own, format);
-      if (own.window > 0) {
+      if (own.window > 0 && format.keepsWindows) {
         const window = own.window + format.besideWindow;
         windows.set(window, (windows.get(window) ?? 0) + bytes);
       } else {
@@ -118,7 +127,7 @@ export function cacheShape(model: ModelShape, format: CacheFormat): CacheShape {
 }
 
 /** The tower that writes text, if any does: the last one, unless it sees all positions at once. */
-function cachedTower({ towers, head }: ModelShape): TowerShape | undefined {
+export function cachedTower({ towers, head }: ModelShape): TowerShape | undefined {
   const last = towers.at(-1);
   const isCausal = last?.layers.some(
     ({ layer }) =>
@@ -129,12 +138,13 @@ function cachedTower({ towers, head }: ModelShape): TowerShape | undefined {
 }
 
 function bytesOfToken(shape: AttentionShape, format: CacheFormat): Bytes {
-  if (shape.latent) {
+  if (shape.latent && format.latent === "rows") {
     return (shape.latent.kvRank + shape.latent.rotarySize) * format.keyBytes;
   }
   const isExpanded = format.expandsGroups && shape.expandsGroups === true;
   const heads = Math.max(1, (isExpanded ? shape.heads : shape.kvHeads) / format.tensorParallel);
-  const valueSize = shape.valueHeadSize ?? shape.headSize;
+  const ownSize = shape.valueHeadSize ?? shape.headSize;
+  const valueSize = format.latent === "padded heads" ? Math.max(shape.headSize, ownSize) : ownSize;
   return heads * (shape.headSize * format.keyBytes + valueSize * format.valueBytes);
 }
 

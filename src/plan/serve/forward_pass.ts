@@ -2,6 +2,7 @@
 import type { Bytes } from "../../model/base/units.js";
 import { firstTokenTape, modelTape, readsEncoder } from "../blocks/model_tape.js";
 import type { BlockRules } from "../blocks/rules.js";
+import { expertDivision } from "../job/experts.js";
 import { bytesOfCompute, quantizationOf, type ServeOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import { NO_HEAD } from "../shape/parts.js";
@@ -67,7 +68,7 @@ function encodedPass(model: ModelShape, options: ServeOptions, rules: BlockRules
   const encoding = simulated(modelTape(encoder, rules, { index: 0, count: 1 }).tape);
   const { tape } = firstTokenTape(model, rules);
   const decoding = simulated(tape);
-  const cache = cacheShape(model, cacheFormat(options));
+  const cache = cacheShape(model, cacheFormat(model, options));
   // Of engines that allocate the cache at start, it exists beside the encoder's results.
   const later =
     options.engine === "transformers"
@@ -122,7 +123,7 @@ function outsideWindows(model: ModelShape, options: ServeOptions): Bytes {
   if (engine !== "transformers") {
     return 0;
   }
-  const { windows } = cacheShape(model, { ...cacheFormat(options), besideWindow: 0 });
+  const { windows } = cacheShape(model, { ...cacheFormat(model, options), besideWindow: 0 });
   return windows.reduce(
     (sum, { window, bytesPerToken }) =>
       sum + concurrency * bytesPerToken * Math.max(0, context - window),
@@ -143,6 +144,7 @@ export function servingRules(model: ModelShape, options: ServeOptions): BlockRul
   const isLlamaCpp = engine === "llama.cpp";
   // ggml's activations are in fp32, and its products read quantized matrices as they are.
   const computeBytes = isLlamaCpp ? 4 : bytesOfCompute(options.dtype);
+  const experts = expertDivision(options);
   const attention = whole ? options.attention : "flash";
   return {
     training: false,
@@ -178,7 +180,9 @@ export function servingRules(model: ModelShape, options: ServeOptions): BlockRul
     flatGradients: false,
     gathersLogits: false,
     sequenceParallel: false,
-    expertParallel: options.expert,
+    experts,
+    // transformers gathers the rows of all experts, also of absent ones.
+    routedOver: whole ? 1 : tensor / experts.tensor,
     imbalance: 1,
   };
 }

@@ -9,6 +9,17 @@ import { convertsFile } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import type { Tape } from "../tape/tape.js";
 
+/**
+ * Families whose windows llama.cpp reads (`swa_type` in src/models/ of its architectures). Of all others, such as Mistral,
+ * Phi-3, Qwen and StarCoder 2, it computes and caches the whole context.
+ */
+const WITH_WINDOWS =
+  /^(?:gemma2|gemma3n?(?:_text)?|cohere2|gpt_oss|exaone4|olmo[23]|llama4(?:_text)?|smallthinker)$/;
+
+export function hasWindows({ family }: ModelShape): boolean {
+  return WITH_WINDOWS.test(family);
+}
+
 export interface Placement {
   readonly device: Bytes;
   readonly host: Bytes;

@@ -34,6 +34,7 @@ import {
 } from "./attention_cache.js";
 import { passOf, servingRules, weightsTape } from "./forward_pass.js";
 import { placedWeights } from "./llama_cpp.js";
+import { generates, servedShape } from "./served_by.js";
 
 const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
   transformers: 1,
@@ -51,6 +52,8 @@ export interface ServingPlan {
   readonly tape: Tape;
   readonly parts: PlanPartJson[];
   readonly kvBytesPerToken: Bytes;
+  /** Layers with a window: tokens that they keep, and bytes of one. */
+  readonly windows: readonly { readonly tokens: number; readonly bytesPerToken: Bytes }[];
   /** Of the cache, at any length. */
   readonly bytesPerSequence: Bytes;
   /** Weights that stay in host memory. */
@@ -62,12 +65,16 @@ export interface ServingPlan {
 
 export interface CacheRoom {
   readonly bytes: Bytes;
+  /** How these bytes come about. */
+  readonly formula: string;
   readonly tokens: number;
+  bytesOf(tokens: number): Bytes;
   /** Sequences of `tokens` that it holds at once; Infinity for a model without a cache. */
   sequencesOf(tokens: number): number;
 }
 
-export function planServing(model: ModelShape, options: ServeOptions): ServingPlan {
+export function planServing(whole: ModelShape, options: ServeOptions): ServingPlan {
+  const model = servedShape(whole, options);
   const rules = servingRules(model, options);
   const { tape } = modelTape(model, rules, { index: 0, count: 1 });
   const pass = passOf(model, options, { rules, tape });
@@ -136,7 +143,7 @@ function withCache(
   { parts, tape, replayed }: { parts: PlanPartJson[]; tape: Tape; replayed: number | null },
 ): Omit<ServingPlan, "hostBytes"> {
   const { engine, gpu } = options;
-  const cache = cacheShape(model, cacheFormat(options));
+  const cache = cacheShape(model, cacheFormat(model, options));
   const block = BLOCK_TOKENS[engine];
   const oneSequence = bytesOfSequence(cache, options.context, block) / options.pipeline;
   const wanted = oneSequence * options.concurrency;
@@ -184,11 +191,17 @@ function withCache(
     tape,
     parts: all,
     kvBytesPerToken: Math.round(perToken),
+    windows: cache.windows.map(({ window, bytesPerToken }) => ({
+      tokens: wholeBlocks(window, engine),
+      bytesPerToken: Math.round(bytesPerToken / options.pipeline),
+    })),
     bytesPerSequence: Math.round(cache.bytesPerSequence / options.pipeline),
     parameters: tape.parameters.reduce((sum, each) => sum + each.elements, 0),
     room: preallocates
       ? {
           bytes: room,
+          formula: roomFormula,
+          bytesOf: (tokens) => bytesOfSequence(cache, tokens, block) / options.pipeline,
           tokens: perToken > 0 ? Math.floor(room / perToken / block) * block : 0,
           sequencesOf: (tokens) => {
             const one = bytesOfSequence(cache, tokens, block) / options.pipeline;
@@ -230,22 +243,36 @@ function roomOf(
 /** TGI_WIGGLE_ROOM of text-generation-inference: what it leaves of the free memory. */
 const TGI_CACHE_SHARE = 0.95;
 
-/** "2048 tokens x 131072 B", with what windows, an encoder and states add. */
-function cacheWords(cache: CacheShape, { context, pipeline }: ServeOptions): string {
-  const perToken = bytesOfNextToken(cache) / pipeline;
-  const source = cache.bytesPerSourceToken / pipeline;
+/**
+ * "2048 tokens x 131072 B", with what windows, an encoder and states add. The product is the cache of one sequence: tokens
+ * are those that are held, in whole blocks.
+ */
+function cacheWords(cache: CacheShape, { context, engine, pipeline }: ServeOptions): string {
+  const product = (tokens: number, of: string, bytes: Bytes): string[] =>
+    bytes > 0
+      ? [`${wholeBlocks(tokens, engine)} tokens${of} x ${Math.round(bytes / pipeline)} B`]
+      : [];
   const state = cache.bytesPerSequence / pipeline;
   const words = [
-    ...(perToken > 0 ? [`${context} tokens x ${Math.round(perToken)} B`] : []),
-    ...(source > 0 ? [`${context} tokens of the encoder x ${Math.round(source)} B`] : []),
+    ...product(context, "", cache.bytesPerToken),
+    ...cache.windows.flatMap(({ window, bytesPerToken }) =>
+      product(Math.min(context, window), " in layers with a window", bytesPerToken),
+    ),
+    ...product(context, " of the encoder", cache.bytesPerSourceToken),
     ...(state > 0 ? [`${Math.round(state)} B at any length`] : []),
   ];
-  const sum = words.length > 1 ? `(${words.join(" + ")})` : words.join("");
-  return `${sum}${cache.windows.length > 0 ? "; layers with a window hold at most the window" : ""}`;
+  return words.length > 1 ? `(${words.join(" + ")})` : words.join("");
 }
 
-function samplerBytes({ head }: ModelShape, { engine }: ServeOptions): Bytes {
-  return engine === "vllm" || engine === "sglang" || engine === "tgi"
+/** Tokens that the engine's blocks hold. */
+function wholeBlocks(tokens: number, engine: Engine): number {
+  const block = BLOCK_TOKENS[engine];
+  return Math.ceil(tokens / block) * block;
+}
+
+function samplerBytes(model: ModelShape, { engine }: ServeOptions): Bytes {
+  const { head } = model;
+  return fillsDevice(engine) && generates(model)
     ? PROFILED_SEQUENCES * head.outputs * SAMPLED_LOGIT_BYTES
     : 0;
 }

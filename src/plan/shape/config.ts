@@ -1,5 +1,5 @@
 /** Checked values of a model's configuration: a hostile number causes a one-line error, not an endless loop. */
-import { notAModel } from "../../model/errors/plan_errors.js";
+import { invalidModel } from "../../model/errors/plan_errors.js";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -25,7 +25,7 @@ export class ModelConfig {
   size(...names: string[]): number {
     const found = this.optionalSize(...names);
     if (found === undefined) {
-      throw notAModel(this.source, `${names[0]} is missing`);
+      throw invalidModel(this.source, `${names[0]} is missing`);
     }
     return found;
   }
@@ -52,7 +52,7 @@ export class ModelConfig {
         value < least ||
         value > LARGEST
       ) {
-        throw notAModel(
+        throw invalidModel(
           this.source,
           `${name} is ${shown(value)}, not a whole number from ${least} to 1e9`,
         );
@@ -67,7 +67,7 @@ export class ModelConfig {
     for (const name of names) {
       const value = this.values[name];
       if (typeof value === "string" || (typeof value === "number" && !(value >= 0))) {
-        throw notAModel(this.source, `${name} is ${shown(value)}, not a number from 0`);
+        throw invalidModel(this.source, `${name} is ${shown(value)}, not a number from 0`);
       }
       if (typeof value === "number" && value <= LARGEST) {
         return value;
@@ -81,7 +81,7 @@ export class ModelConfig {
     for (const name of names) {
       const value = this.values[name];
       if (typeof value === "string") {
-        throw notAModel(this.source, `${name} is ${shown(value)}, not true or false`);
+        throw invalidModel(this.source, `${name} is ${shown(value)}, not true or false`);
       }
       if (typeof value === "boolean") {
         return value;
@@ -115,7 +115,7 @@ export class ModelConfig {
       value.length > 1000 ||
       !value.every((each) => Number.isInteger(each) && each >= 0 && each <= LARGEST)
     ) {
-      throw notAModel(this.source, `${name} is not a list of whole numbers`);
+      throw invalidModel(this.source, `${name} is not a list of whole numbers`);
     }
     return value as number[];
   }
@@ -152,7 +152,7 @@ export class ModelConfig {
   layers(...names: string[]): number {
     const layers = this.size(...names);
     if (layers > MOST_LAYERS) {
-      throw notAModel(this.source, `${layers} layers`);
+      throw invalidModel(this.source, `${layers} layers`);
     }
     return layers;
   }

@@ -204,9 +204,7 @@ function windowsOf(config: ModelConfig, layers: number): number[] {
     return types.map((type) => (type === "sliding_attention" ? window : 0));
   }
   const { family } = config;
-  const pattern =
-    config.optionalSize("sliding_window_pattern") ??
-    (family === "gemma2" || family === "gpt_oss" ? 2 : family.startsWith("gemma3") ? 6 : 0);
+  const pattern = config.optionalSize("sliding_window_pattern") ?? usualPattern(family);
   const from = config.count(0, "max_window_layers");
   return Array.from({ length: layers }, (_, index) => {
     if (pattern > 0) {
@@ -214,4 +212,16 @@ function windowsOf(config: ModelConfig, layers: number): number[] {
     }
     return index >= from || family === "mistral" ? window : 0;
   });
+}
+
+/** Every how many layers one has no window; 0: all have one. Defaults of the families' configurations. */
+function usualPattern(family: string): number {
+  if (family.startsWith("gemma3")) {
+    return 6;
+  }
+  return /^(?:gemma2|gpt_oss)$/.test(family)
+    ? 2
+    : /^(?:cohere2|olmo[23]|exaone4)$/.test(family)
+      ? 4
+      : 0;
 }

@@ -1,5 +1,5 @@
 /** Attention, MLP and experts of one layer of a decoder. */
-import { notAModel } from "../../model/errors/plan_errors.js";
+import { invalidModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import type { FamilyFacts } from "./decoder_families.js";
 import type { Activation, AttentionShape, MlpShape, MoeShape } from "./model_shape.js";
@@ -14,7 +14,7 @@ export function attentionOf(
   const headSize =
     config.optionalSize("head_dim", "attention_head_dim", "kv_channels") ?? hidden / heads;
   if (!Number.isInteger(headSize)) {
-    throw notAModel(config.source, `${heads} heads do not divide a hidden size of ${hidden}`);
+    throw invalidModel(config.source, `${heads} heads do not divide a hidden size of ${hidden}`);
   }
   const latentRank = config.optionalSize("kv_lora_rank");
   const base = {
@@ -72,7 +72,7 @@ function kvHeadsOf(config: ModelConfig, heads: number): number {
   const found = config.optionalSize("num_key_value_heads", "num_kv_heads", "n_head_kv");
   const kvHeads = isOneHead(config) ? 1 : (found ?? heads);
   if (kvHeads > heads || heads % kvHeads !== 0) {
-    throw notAModel(config.source, `${kvHeads} key-value heads do not divide ${heads} heads`);
+    throw invalidModel(config.source, `${kvHeads} key-value heads do not divide ${heads} heads`);
   }
   return kvHeads;
 }
@@ -141,7 +141,7 @@ export function moeOf(config: ModelConfig, dense: MlpShape): MlpShape | MoeShape
   const perToken =
     config.optionalSize("num_experts_per_tok", "num_experts_per_token", "moe_top_k") ?? 2;
   if (perToken > experts) {
-    throw notAModel(config.source, `${perToken} experts for each token of ${experts}`);
+    throw invalidModel(config.source, `${perToken} experts for each token of ${experts}`);
   }
   const width = config.optionalSize("moe_intermediate_size") ?? dense.width;
   const sharedCount = config.count(0, "n_shared_experts");

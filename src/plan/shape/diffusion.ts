@@ -1,5 +1,5 @@
 /** UNets of diffusers. */
-import { notAModel } from "../../model/errors/plan_errors.js";
+import { invalidModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import type { ConvolutionLayer, LayerRun, TowerShape } from "./model_shape.js";
 import { NO_TEXT } from "./parts.js";
@@ -13,7 +13,7 @@ export function readUnet(config: ModelConfig): TowerShape {
     kinds.length !== channels.length ||
     channels.includes(0)
   ) {
-    throw notAModel(config.source, "block_out_channels and down_block_types do not match");
+    throw invalidModel(config.source, "block_out_channels and down_block_types do not match");
   }
   return {
     ...NO_TEXT,
@@ -134,7 +134,7 @@ class UnetLayers {
     // UNet2DConditionModel calls the number of heads attention_head_dim.
     const heads = isPlain ? (size === 0 ? 1 : channels / size) : size;
     if (heads === 0 || !Number.isInteger(heads) || channels % heads !== 0) {
-      throw notAModel(
+      throw invalidModel(
         config.source,
         `attention_head_dim ${size} does not divide ${channels} channels`,
       );

@@ -1,5 +1,5 @@
 /** An image encoder whose rows enter a decoder: LLaVA, PaliGemma, Gemma 3, Qwen-VL. One image for each sequence. */
-import { notAModel } from "../../model/errors/plan_errors.js";
+import { invalidModel } from "../../model/errors/plan_errors.js";
 import { ModelConfig } from "./config.js";
 import { type DecoderShape, readDecoder } from "./decoder.js";
 import { activationOf } from "./decoder_parts.js";
@@ -72,7 +72,7 @@ export function readImageAndText(config: ModelConfig): ImageAndTextShape {
 function partOf(config: ModelConfig, name: string, otherwise: string): ModelConfig {
   const part = config.part(name);
   if (part === null) {
-    throw notAModel(config.source, `${name} is missing`);
+    throw invalidModel(config.source, `${name} is missing`);
   }
   return filledAs(part, part.family === "" ? otherwise : part.family);
 }
@@ -83,7 +83,7 @@ function readProjected(config: ModelConfig): ImageAndTextShape {
   const text = partOf(config, "text_config", family.text);
   const isClip = vision.family === "clip_vision_model";
   if (!isClip && vision.family !== "siglip_vision_model") {
-    throw notAModel(vision.source, `model_type "${vision.family}" has no reader`);
+    throw invalidModel(vision.source, `model_type "${vision.family}" has no reader`);
   }
   const image = imageTower(vision, "image", isClip ? 1 : 0, isClip ? "quick_gelu" : "gelu");
   const decoder = readDecoder(tiedAs(config, text));

@@ -311,6 +311,8 @@ export interface FileParts {
   /** The table of tokens, which stays there. */
   readonly embeddingBytes: number;
   readonly layerBytes: readonly number[];
+  /** Of latent attention: whether the matrices are there with which it is computed on compressed rows (`attn_k_b`). */
+  readonly hasLatentRows: boolean;
 }
 
 /** One tensor of a safetensors or GGUF header. */

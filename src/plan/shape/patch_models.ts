@@ -1,5 +1,5 @@
 /** Transformers of diffusers over patches of a latent image: DiT, PixArt, SD3, Flux. */
-import { noReader, notAModel } from "../../model/errors/plan_errors.js";
+import { invalidModel, noReader } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import { plainAttention, plainLayer } from "./encoder.js";
 import type {
@@ -112,7 +112,7 @@ function readPixart(config: ModelConfig): Read {
   const sizes = sizesOf(config, { side: 128, patch: 2 });
   const { heads, hidden, outputs } = sizes;
   if (config.count(hidden, "cross_attention_dim") !== hidden) {
-    throw notAModel(config.source, "cross_attention_dim differs from the width of the layers");
+    throw invalidModel(config.source, "cross_attention_dim differs from the width of the layers");
   }
   const ofSize = config.flag(
     (config.optionalSize("sample_size") ?? 128) === 128,
@@ -147,7 +147,10 @@ function readSd3(config: ModelConfig): Read {
   const sizes = sizesOf(config, { side: 128, patch: 2 });
   const { heads, hidden, outputs } = sizes;
   if (config.size("caption_projection_dim") !== hidden) {
-    throw notAModel(config.source, "caption_projection_dim differs from the width of the layers");
+    throw invalidModel(
+      config.source,
+      "caption_projection_dim differs from the width of the layers",
+    );
   }
   const count = config.layers("num_layers");
   const dual = new Set(config.sizes("dual_attention_layers"));

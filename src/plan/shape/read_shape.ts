@@ -1,5 +1,5 @@
 /** A model's configuration as a shape: one reader for each kind of architecture. */
-import { noReader, notAModel } from "../../model/errors/plan_errors.js";
+import { invalidModel, noReader } from "../../model/errors/plan_errors.js";
 import { type JsonObject, ModelConfig } from "./config.js";
 import { type DecoderShape, readDecoder } from "./decoder.js";
 import { factsOf } from "./decoder_families.js";
@@ -64,7 +64,7 @@ function checkHeads(towers: readonly TowerShape[], source: string): void {
     for (const { layer } of layers) {
       const attention = layer.kind === "transformer" ? layer.attention : null;
       if (attention !== null && !Number.isInteger(attention.headSize)) {
-        throw notAModel(
+        throw invalidModel(
           source,
           `${attention.heads} heads do not divide a hidden size of ${hidden}`,
         );
@@ -152,7 +152,7 @@ function readText(config: ModelConfig): Read {
   const own = text === null || isKnown ? config : filledAs(text, text.family);
   if (!own.has("hidden_size", "n_embd", "d_model")) {
     throw isKnown || family === ""
-      ? notAModel(own.source, "it has no hidden_size")
+      ? invalidModel(own.source, "it has no hidden_size")
       : noReader(own.source, `model_type "${family}" has no reader`);
   }
   if (isKnown) {

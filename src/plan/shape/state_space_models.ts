@@ -1,5 +1,5 @@
 /** Mamba, Mamba 2, Falcon Mamba; Jamba and Bamba, which mix state-space layers with attention. */
-import { notAModel } from "../../model/errors/plan_errors.js";
+import { invalidModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import { type DecoderShape, readDecoder } from "./decoder.js";
 import type { HeadShape, LayerRun, NormShape, StateSpaceShape, TowerShape } from "./model_shape.js";
@@ -52,7 +52,7 @@ function mixerOf(config: ModelConfig, hidden: number): StateSpaceShape {
       ? Math.round(expand * hidden)
       : (config.optionalSize("intermediate_size_mamba", "d_inner") ?? Math.round(expand * hidden));
   if (!Number.isSafeInteger(inner) || inner < 1) {
-    throw notAModel(config.source, `its state spaces are ${inner} wide`);
+    throw invalidModel(config.source, `its state spaces are ${inner} wide`);
   }
   const rank = config.values.time_step_rank ?? config.values.mamba_dt_rank;
   return {

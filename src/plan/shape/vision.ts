@@ -1,5 +1,5 @@
 /** Images: ViT and its relatives, CLIP's two towers, an image encoder before a decoder, ResNet. */
-import { notAModel } from "../../model/errors/plan_errors.js";
+import { invalidModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import { activationOf } from "./decoder_parts.js";
 import { LAYER_NORM, labelsOf, plainAttention, plainLayer } from "./encoder.js";
@@ -46,7 +46,7 @@ export function imageTower(
   const patch = config.size("patch_size", "spatial_patch_size");
   const channels = config.optionalSize("num_channels", "in_channels") ?? 3;
   if (patch > image) {
-    throw notAModel(config.source, `patches of ${patch} in an image of ${image}`);
+    throw invalidModel(config.source, `patches of ${patch} in an image of ${image}`);
   }
   const positions = Math.floor(image / patch) ** 2 + extra;
   const width =
@@ -127,7 +127,7 @@ export function readTwoTowers(config: ModelConfig): {
   const visionPart = config.part("vision_config");
   const textPart = config.part("text_config");
   if (visionPart === null || textPart === null) {
-    throw notAModel(config.source, "vision_config or text_config is missing");
+    throw invalidModel(config.source, "vision_config or text_config is missing");
   }
   const { tower: image } = readImageTower(
     filledAs(visionPart, `${kind}_vision_model`).without("architectures"),
@@ -190,7 +190,7 @@ export function readResnet(config: ModelConfig): { tower: TowerShape; head: Head
   const sizes = config.sizes("hidden_sizes");
   const depths = config.sizes("depths");
   if (sizes.length === 0 || sizes.length !== depths.length || depths.some((depth) => depth > 200)) {
-    throw notAModel(config.source, "hidden_sizes and depths do not match");
+    throw invalidModel(config.source, "hidden_sizes and depths do not match");
   }
   const channels = config.count(64, "embedding_size");
   const block = config.text("layer_type") === "basic" ? "resnet-basic" : "resnet-bottleneck";

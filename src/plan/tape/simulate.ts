@@ -318,7 +318,10 @@ class Simulation {
   }
 
   #backwardOperation(op: Operation, unit: Unit): void {
-    const needs = op.outputs.some((output) => output.needsGradient);
+    // Of parameters without results (projections of which sizes alone are known), the gradients are made all the same.
+    const needs =
+      op.outputs.some((output) => output.needsGradient) ||
+      (op.outputs.length === 0 && op.parameters.some(({ trainable }) => trainable));
     if (needs) {
       const temporary = this.#parameterGradients(op);
       let accumulating = 0;

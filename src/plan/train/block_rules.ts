@@ -1,5 +1,6 @@
 /** A training job's options as the rules by which layers are built. */
 import type { BlockRules } from "../blocks/rules.js";
+import { expertDivision } from "../job/experts.js";
 import { bytesOfCompute, type Library, quantizationOf, type TrainOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 
@@ -24,6 +25,7 @@ export function masksOf(
 
 export function trainingRules(model: ModelShape, options: TrainOptions): BlockRules {
   const { method, parallelism } = options;
+  const experts = expertDivision(options);
   const computeBytes = bytesOfCompute(options.dtype);
   const sharded = parallelism.sharding.kind !== "ddp";
   const trainBase = method === "full";
@@ -86,7 +88,8 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
     // sequence parallelism.
     gathersLogits: isTransformers && parallelism.tensor > 1 && !parallelism.sequenceParallel,
     sequenceParallel: parallelism.sequenceParallel && parallelism.tensor > 1,
-    expertParallel: parallelism.expert,
+    experts,
+    routedOver: isTransformers ? 1 : parallelism.tensor / experts.tensor,
     imbalance: options.imbalance,
   };
 }

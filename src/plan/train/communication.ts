@@ -8,6 +8,7 @@
  * `stage3_max_live_parameters` = 1e9 parameters (DeepSpeed's configuration reference).
  */
 import type { Bytes } from "../../model/base/units.js";
+import { expertDivision } from "../job/experts.js";
 import { bytesOfCompute, type TrainOptions } from "../job/options.js";
 import type { Tape, Unit } from "../tape/tape.js";
 
@@ -25,8 +26,10 @@ export interface Communication {
 export function communicationOf(tape: Tape, options: TrainOptions): Communication | null {
   const { sharding, tensor } = options.parallelism;
   const computeBytes = bytesOfCompute(options.dtype);
-  const { expert } = options.parallelism;
-  const units = unitElements(tape, expert > 1 && expert >= sharding.devices);
+  const { devices: groups, copies } = expertDivision(options);
+  // Each expert is on the ranks of one group alone: nothing is gathered or added up.
+  const expertsStay = groups > 1 && copies >= sharding.devices;
+  const units = unitElements(tape, expertsStay);
   const trainable = tape.parameters.reduce(
     (sum, each) => sum + (each.trainable ? each.elements : 0),
     0,
@@ -58,16 +61,17 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
       if (sharding.devices * tensor === 1) {
         return null;
       }
-      const buckets = tape.parameters.reduce(
-        (sum, each) => sum + (each.trainable ? each.bytes : 0),
-        0,
+      const reduced = tape.parameters.filter(
+        ({ trainable, role }) => trainable && !(expertsStay && role === "expert"),
       );
+      const elements = reduced.reduce((sum, each) => sum + each.elements, 0);
+      const buckets = reduced.reduce((sum, each) => sum + each.bytes, 0);
       const gradients = sharding.devices > 1 ? buckets : 0;
       return {
         bytesOf: () => gradients,
         formula:
           sharding.devices > 1
-            ? `buckets of all gradients: ${count(trainable)} x ${buckets / trainable} B`
+            ? `buckets of all gradients${expertsStay ? " but those of experts" : ""}: ${count(elements)} x ${buckets / elements} B`
             : "none",
         source: "torch DistributedDataParallel: a bucket's copy of each gradient",
       };
@@ -129,7 +133,6 @@ function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
   let head = 0;
   for (const { unit, elements, role } of tape.parameters) {
     if (expertsStay && role === "expert") {
-      // Each expert is on one rank alone: nothing is gathered.
       continue;
     }
     const isHead = tape.units[unit]?.name === "head";

@@ -38,7 +38,7 @@ export function hostParts(
       formula: `${OFFLOADED[options.parallelism.sharding.offload]}, pinned`,
     });
   }
-  if (options.activationOffload) {
+  if (options.activationOffload && options.checkpointing !== "none") {
     const layers = peak.tape.units.filter(({ checkpointable }) => checkpointable);
     parts.push({
       part: "offloaded activations",

@@ -12,6 +12,7 @@
  * FSDP keeps the fp32 weights themselves and makes 16-bit copies of the layers that it gathers.
  */
 import type { Bytes } from "../../model/base/units.js";
+import { expertDivision } from "../job/experts.js";
 import { OPTIMIZER_FACTS, stateBytes, stepTemporary } from "../job/optimizers.js";
 import type { TrainOptions } from "../job/options.js";
 import { bytesOfCompute } from "../job/options.js";
@@ -62,9 +63,10 @@ export function divisorsOf({ kind, devices }: TrainOptions["parallelism"]["shard
 export function statesOf(tape: Tape, options: TrainOptions): States {
   const { sharding } = options.parallelism;
   const divisors = divisorsOf(sharding);
+  const { copies } = expertDivision(options);
   // Expert parallelism takes its ranks from those that data parallelism would divide over.
   const over = (each: Parameter, divisor: number): number =>
-    each.role === "expert" ? Math.max(1, divisor / options.parallelism.expert) : divisor;
+    each.role === "expert" ? Math.max(1, divisor / copies) : divisor;
   const computeBytes = bytesOfCompute(options.dtype);
   const isZero = sharding.kind.startsWith("zero");
   const fsdpWide = sharding.kind === "fsdp" && options.fp32Weights && computeBytes < 4;

@@ -9,7 +9,7 @@ import type { PlanOptions } from "../../../src/plan/job/options.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
 import { planMemory } from "../../../src/plan/plan.js";
 import { readsText } from "../../../src/plan/shape/model_shape.js";
-import { cacheWords, largeCount, measuredAs } from "../../../src/plan/wording.js";
+import { cacheWords, largeCount, measuredAs, roomWords } from "../../../src/plan/wording.js";
 import { formatBytes, formatCount, formatExactCount } from "../format/numbers.js";
 import { useTheme } from "../theme/theme.js";
 import { Comparison } from "./Comparison.js";
@@ -150,14 +150,17 @@ function Notes({
             <b>{formatExactCount(fits.maxSequence)}</b> tokens
           </>
         )}
+        {fits.reason !== undefined && `; does not fit, because ${fits.reason}`}
       </p>
       {serving !== undefined && cacheWords(serving) !== null && (
         <p>
           Cache: {cacheWords(serving)}
-          {serving.kvBytesPerToken > 0 && (
+          {serving.kvBytesPerToken > 0 && serving.windows === undefined ? (
             <>
               , room for <b>{formatExactCount(serving.kvTokens)}</b> tokens
             </>
+          ) : (
+            `; ${roomWords(serving)}`
           )}
         </p>
       )}

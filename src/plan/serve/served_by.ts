@@ -1,0 +1,106 @@
+/**
+ * What each engine serves. transformers runs every class in one pass or token by token; others generate text with decoders,
+ * and run some encoders for embeddings.
+ *
+ * | model | vllm | sglang | tgi | llama.cpp |
+ * |---|---|---|---|---|
+ * | decoders, also with images or state spaces | yes | yes | yes | yes |
+ * | T5, and what is built like it | no | no | yes | T5 |
+ * | Whisper | yes | yes | no | no |
+ * | encoders of text | those of BERT's kind, for embeddings | the same | no | the same |
+ * | CLIP, SigLIP | for embeddings | CLIP | no | no |
+ * | image classifiers, UNets, DiT | no | no | no | no |
+ *
+ * Sources: the lists of supported models in the documentation of vLLM, SGLang and TGI; llama-arch.cpp of llama.cpp.
+ */
+import { cannotDivide } from "../../model/errors/plan_errors.js";
+import { readsEncoder } from "../blocks/model_tape.js";
+import type { Engine, ServeOptions } from "../job/options.js";
+import { type ModelShape, readsText } from "../shape/model_shape.js";
+import { NO_HEAD } from "../shape/parts.js";
+import { cachedTower } from "./attention_cache.js";
+
+type Kind = "decoder" | "text to text" | "speech to text" | "text encoder" | "two towers" | "image";
+
+function kindOf(model: ModelShape): Kind {
+  const { towers, head } = model;
+  const last = towers.at(-1);
+  if (last !== undefined && readsEncoder(last) && towers.length > 1) {
+    return towers.at(-2)?.positions === "sequence" ? "text to text" : "speech to text";
+  }
+  if (head.kind === "pairs") {
+    return "two towers";
+  }
+  if (!readsText(model)) {
+    return "image";
+  }
+  return isEncoder(model) ? "text encoder" : "decoder";
+}
+
+/** Whether each position sees all others, so that nothing is generated. */
+function isEncoder(model: ModelShape): boolean {
+  const layers = model.towers.at(-1)?.layers ?? [];
+  return layers.every(
+    ({ layer }) => layer.kind === "transformer" && layer.attention?.bidirectional === true,
+  );
+}
+
+const BERT_KIND = /^(?:bert|roberta|xlm-roberta|modernbert|nomic_bert|camembert)$/;
+
+const SERVED: Readonly<
+  Record<Exclude<Engine, "transformers">, (kind: Kind, family: string) => boolean>
+> = {
+  vllm: (kind, family) =>
+    kind === "decoder" ||
+    kind === "speech to text" ||
+    (kind === "two towers" && /^(?:clip|siglip)$/.test(family)) ||
+    (kind === "text encoder" && BERT_KIND.test(family)),
+  sglang: (kind, family) =>
+    kind === "decoder" ||
+    kind === "speech to text" ||
+    (kind === "two towers" && family === "clip") ||
+    (kind === "text encoder" && BERT_KIND.test(family)),
+  tgi: (kind) => kind === "decoder" || kind === "text to text",
+  "llama.cpp": (kind, family) =>
+    kind === "decoder" ||
+    (kind === "text to text" && /^(?:u?m?t5)$/.test(family)) ||
+    (kind === "text encoder" && (BERT_KIND.test(family) || family === "distilbert")),
+};
+
+const WORDS: Readonly<Record<Kind, string>> = {
+  decoder: "a decoder",
+  "text to text": "an encoder and a decoder",
+  "speech to text": "speech recognition",
+  "text encoder": "an encoder of text",
+  "two towers": "an encoder of text and images",
+  image: "a model of images",
+};
+
+/** @throws TidemarkError TM-E086 for a model that the engine does not load */
+export function requireServed(model: ModelShape, { engine }: ServeOptions): void {
+  const kind = kindOf(model);
+  if (engine === "transformers" || SERVED[engine](kind, model.family)) {
+    return;
+  }
+  const others = (Object.keys(SERVED) as (keyof typeof SERVED)[]).filter((other) =>
+    SERVED[other](kind, model.family),
+  );
+  throw cannotDivide(
+    `${engine} does not serve ${model.family === "" ? "this model" : model.family}, ${WORDS[kind]}`,
+    `use --engine ${["transformers", ...others].join(" or ")}`,
+  );
+}
+
+/** What is loaded: engines run an encoder of text for embeddings, without the head that fills masked tokens. */
+export function servedShape(model: ModelShape, { engine }: ServeOptions): ModelShape {
+  return engine !== "transformers" &&
+    model.head.kind === "language" &&
+    kindOf(model) === "text encoder"
+    ? { ...model, head: NO_HEAD }
+    : model;
+}
+
+/** Whether anything is sampled: engines profile their sampler with it. */
+export function generates(model: ModelShape): boolean {
+  return cachedTower(model) !== undefined;
+}
