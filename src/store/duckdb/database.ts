@@ -20,6 +20,7 @@ import { reasonOf } from "../../model/errors/reason.js";
 import { storeInUse } from "../../model/errors/server_errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
 import { isCoarser, MERGED_TIER, TIERS, type Tier } from "../interface/tiers.js";
+import { KeptSums } from "./queries/kept_sums.js";
 import { TABLES, type TableName } from "./schema.js";
 
 /** Raised with every change to a table. */
@@ -73,6 +74,8 @@ export class StoreDatabase {
   #retired: string[] = [];
   #building: DuckDBConnection | null = null;
   #isEnding = false;
+  /** Must be told of every change of profiles and samples. */
+  readonly sums = new KeptSums();
   /** The connection that writes days; only one write runs at a time. */
   readonly writer: DuckDBConnection;
   /** The connection that writes meta.duckdb at the same time. */
@@ -209,6 +212,7 @@ export class StoreDatabase {
   async remove(day: Day): Promise<void> {
     const [schema, file] = [this.schemaOf(day), this.#fileOf(day, this.tierOf(day))];
     this.#days.delete(day);
+    this.sums.changed(null, Date.parse(day));
     await this.metaWriter.run(`DETACH ${schema}`);
     await this.#closeRetired((name) => name.startsWith(schemaNamed(day, "raw")));
     removeFile(file);
@@ -278,6 +282,7 @@ export class StoreDatabase {
       removeFile(file);
       throw error;
     }
+    this.sums.changed(null, Date.parse(day));
     this.#retired.push(before.schema);
     removeFile(before.file);
   }
@@ -338,14 +343,31 @@ export class StoreDatabase {
     parameters: Record<string, DuckDBValue> = {},
     longestMs: Millis = LONGEST_QUERY_MS,
   ): Promise<Rows> {
+    return this.#read(longestMs, (connection) => rowsOf(connection, sql, parameters));
+  }
+
+  async #read<Result>(
+    longestMs: Millis,
+    read: (connection: DuckDBConnection) => Promise<Result>,
+  ): Promise<Result> {
     const connection = await this.#instance.connect();
     const watch = setTimeout(() => connection.interrupt(), longestMs);
     try {
-      return await rowsOf(connection, sql, parameters);
+      return await read(connection);
     } finally {
       clearTimeout(watch);
       connection.closeSync();
     }
+  }
+
+  /** As {@link query}, by column. */
+  async columns(
+    sql: string,
+    parameters: Record<string, DuckDBValue>,
+  ): Promise<Record<string, DuckDBValue[]>> {
+    return this.#read(LONGEST_QUERY_MS, async (connection) =>
+      (await connection.runAndReadAll(sql, parameters)).getColumnsObject(),
+    );
   }
 
   bytesOf(day: Day): Bytes {

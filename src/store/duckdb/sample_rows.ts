@@ -55,7 +55,7 @@ const CARRY_SHARE = 0.15;
 const RECEIVED_INTERVALS = 4;
 const SHORTEST_RECEIVED_CARRY_MS: Millis = 120_000;
 /** A profile is stored at least this often, even if nothing has changed. */
-const LONGEST_UNSTORED_MS: Millis = 600_000;
+export const LONGEST_UNSTORED_MS: Millis = 600_000;
 
 /** The figures of one row of the `samples` table. */
 interface SampleFigures {

@@ -21,7 +21,7 @@ import {
 import { storageUse, streamsAbout } from "../duckdb/queries/storage.js";
 import { versionGauges } from "../duckdb/queries/version_gauges.js";
 import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
-import { daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
+import { changedFromMs, daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
 import type { FigureSeriesQuery, LabelQuery } from "../interface/labels.js";
 import type {
   LabelUse,
@@ -78,8 +78,9 @@ export class DuckdbStore implements Store {
 
   write(parts: readonly StreamPart[], oldestMs: TimeMs): Promise<void> {
     return this.#oneByOne(async () => {
+      const services = new Map<string, string>();
       try {
-        await this.#write(parts, dayNamed(oldestMs));
+        await this.#write(parts, dayNamed(oldestMs), services);
       } catch (error) {
         this.#meta.clear();
         for (const { stream } of parts) {
@@ -88,11 +89,28 @@ export class DuckdbStore implements Store {
         throw error instanceof TidemarkError
           ? error
           : fileUnusable(this.#database.folder, "write", reasonOf(error).message);
+      } finally {
+        this.#dropSums(parts, services);
       }
     });
   }
 
-  async #write(parts: readonly StreamPart[], oldest: Day): Promise<void> {
+  /** Also after an error: a part may be written. */
+  #dropSums(parts: readonly StreamPart[], services: ReadonlyMap<string, string>): void {
+    for (const { stream, items } of parts) {
+      const times = items.flatMap((item) => changedFromMs(item) ?? []);
+      if (times.length > 0) {
+        this.#database.sums.changed(services.get(stream) ?? null, Math.min(...times));
+      }
+    }
+  }
+
+  /** Fills `services`, by stream. */
+  async #write(
+    parts: readonly StreamPart[],
+    oldest: Day,
+    services: Map<string, string>,
+  ): Promise<void> {
     const turns = new Turns();
     for (const part of parts) {
       const rows = this.#rowsOf(part);
@@ -100,6 +118,7 @@ export class DuckdbStore implements Store {
         rows.describe(item, { add: this.#meta.add, samples: NO_SAMPLES });
         await turns.next();
       }
+      services.set(part.stream, rows.service);
     }
     for (const [day, partsOfDay] of partsByDay(parts)) {
       if (day >= oldest) {
