@@ -6,6 +6,7 @@ import { frameName, framesOf, labelPairs } from "../../model/profile/frame_text.
 import type { ProfileTables } from "../../model/profile/profile.js";
 import { contentId } from "./content_ids.js";
 import type { AddRow } from "./schema.js";
+import { stackIdOf } from "./stack_ids.js";
 
 const MAX_INTEGER = 2 ** 31 - 1;
 const KIND_NAMES = ["python", "native", "mark"] as const;
@@ -45,9 +46,7 @@ export class DictionaryRows {
     // Computed from the parent's id and the frame's own: parents come first.
     for (let stack = this.#stackIds.length; stack < stacks.length; stack++) {
       const parent = itemAt(this.#stackIds, uint32At(stacks.parent, stack));
-      this.#stackIds.push(
-        contentId("stack", parent, itemAt(this.#frameIds, uint32At(stacks.frame, stack))),
-      );
+      this.#stackIds.push(stackIdOf(parent, itemAt(this.#frameIds, uint32At(stacks.frame, stack))));
     }
     if (this.#stackSeen.length < stacks.length) {
       const seen = new Uint8Array(stacks.length);
