@@ -269,7 +269,8 @@ function keepTidy(
     });
     await attempt("rows", async () => {
       const retention = { keepMs, mostBytes: mostBytes / 2, tiers };
-      const { removed, rolled, failed } = await store.retain(retention, nowMs);
+      const recordings = files.list().map(({ stream }) => stream);
+      const { removed, rolled, failed } = await store.retain(retention, nowMs, recordings);
       for (const { day, reason } of failed) {
         warn(`could not roll up ${day}: ${reason}`);
       }

@@ -130,6 +130,8 @@ export class StoreDatabase {
     await writer.run(
       "CREATE TABLE IF NOT EXISTS verdict_holders (stream VARCHAR PRIMARY KEY, holders VARCHAR)",
     );
+    // The oldest day when unused rows were last removed.
+    await writer.run("CREATE TABLE IF NOT EXISTS swept (day VARCHAR)");
     if (version === null) {
       await writer.run(`INSERT INTO about VALUES (${STORE_VERSION})`);
     } else if (version < STORE_VERSION) {
@@ -230,27 +232,42 @@ export class StoreDatabase {
     const path = this.#unfinishedOf(day, tier);
     const schema = `${schemaNamed(day, tier)}_new`;
     removeFile(path);
-    const connection = await this.#instance.connect();
-    this.#building = connection;
     try {
-      await connection.run(`ATTACH '${quoted(path)}' AS ${schema}`);
-      try {
-        await createDay(connection, schema, tier);
-        if (this.#isEnding) {
-          throw new Error("the store is closing");
+      await this.apart(async (connection) => {
+        await connection.run(`ATTACH '${quoted(path)}' AS ${schema}`);
+        try {
+          await createDay(connection, schema, tier);
+          if (this.#isEnding) {
+            throw new Error("the store is closing");
+          }
+          await fill(connection, schema);
+          await connection.run(`CHECKPOINT ${schema}`);
+        } finally {
+          await connection.run(`DETACH ${schema}`);
         }
-        await fill(connection, schema);
-        await connection.run(`CHECKPOINT ${schema}`);
-      } finally {
-        await connection.run(`DETACH ${schema}`);
-      }
+      });
     } catch (error) {
       removeFile(path);
       throw error;
+    }
+  }
+
+  /** Long work on a connection of its own, next to all that happens meanwhile; {@link endBuilds} interrupts it. Only one
+   * such work runs at a time. */
+  async apart<Result>(work: (connection: DuckDBConnection) => Promise<Result>): Promise<Result> {
+    const connection = await this.#instance.connect();
+    this.#building = connection;
+    try {
+      return await work(connection);
     } finally {
       this.#building = null;
       connection.closeSync();
     }
+  }
+
+  async setSwept(oldest: Day | ""): Promise<void> {
+    await this.metaWriter.run("DELETE FROM swept");
+    await this.metaWriter.run("INSERT INTO swept VALUES ($oldest)", { oldest });
   }
 
   get isEnding(): boolean {

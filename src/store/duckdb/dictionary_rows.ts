@@ -55,11 +55,18 @@ export class DictionaryRows {
     }
   }
 
+  /** Rows that were written may have been removed: they are written again when they are needed. */
+  forgetWritten(): void {
+    this.#written.clear();
+    this.#stackSeen.fill(0);
+    this.#labelIds.length = 0;
+  }
+
   stackId(tables: ProfileTables, stack: StackId): bigint {
     const id = itemAt(this.#stackIds, stack);
     if (this.#stackSeen[stack] === 0) {
       this.#stackSeen[stack] = 1;
-      if (this.isNew(id)) {
+      if (this.#isNew(id)) {
         const frames = framesOf(tables, stack);
         this.#add(
           "stacks",
@@ -80,7 +87,7 @@ export class DictionaryRows {
       );
       id = contentId("label", ...pairs.flat());
       this.#labelIds[label] = id;
-      if (this.isNew(id)) {
+      if (this.#isNew(id)) {
         const keys = pairs.map(([key]) => key);
         const values = pairs.map(([, value]) => value);
         this.#add("labels", id, keys, values);
@@ -90,7 +97,7 @@ export class DictionaryRows {
   }
 
   /** True at the first call with an id. */
-  isNew(id: bigint): boolean {
+  #isNew(id: bigint): boolean {
     const isNew = !this.#written.has(id);
     this.#written.add(id);
     return isNew;
@@ -99,7 +106,7 @@ export class DictionaryRows {
   #frameId(tables: ProfileTables, frame: FrameId): bigint {
     const { frames, strings } = tables;
     const id = itemAt(this.#frameIds, frame);
-    if (this.isNew(id)) {
+    if (this.#isNew(id)) {
       this.#add(
         "frames",
         id,

@@ -81,6 +81,11 @@ export class StreamRows {
     return this.#seriesRows().service;
   }
 
+  /** Rows of dictionaries that were written may have been removed. */
+  forgetWritten(): void {
+    this.#samples?.forgetWritten();
+  }
+
   /** Stores a stream's description of its processes. */
   describe(item: StreamItem, sink: RowSink): void {
     this.#sink = sink;

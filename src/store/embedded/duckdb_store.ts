@@ -6,7 +6,7 @@ import type { StreamItem } from "../../recording/stream_reader.js";
 import { type Day, dayNamed, rowsOf, StoreDatabase } from "../duckdb/database.js";
 import { DayWriter } from "../duckdb/day_writer.js";
 import { LabelBudget } from "../duckdb/label_budget.js";
-import { MetaStaging } from "../duckdb/meta_staging.js";
+import { isMeta, MetaStaging } from "../duckdb/meta_staging.js";
 import { fleetEvidence, fleetServices, fleetSites } from "../duckdb/queries/fleet_evidence.js";
 import { figureSeries, labelNames, labelSets, labelValues } from "../duckdb/queries/labels.js";
 import { processLives } from "../duckdb/queries/lives.js";
@@ -38,9 +38,7 @@ import type {
 } from "../interface/store.js";
 import type { Window } from "../interface/window.js";
 import { bytesOf, retainDays } from "./retention.js";
-
-/** Discards rows that are already in the database; only the state of their stream must still be updated. */
-const NOWHERE: RowSink = { add: () => {}, samples: NO_SAMPLES };
+import { sweep } from "./sweep.js";
 
 /** The embedded store: DuckDB files in one folder (database.ts). */
 export class DuckdbStore implements Store {
@@ -50,11 +48,23 @@ export class DuckdbStore implements Store {
   readonly #streams = new Map<string, StreamRows>();
   #lastWrite: Promise<unknown> = Promise.resolve();
   #lastRetain: Promise<unknown> = Promise.resolve();
+  /** For rows of a day that are already in the database. Rows that they refer to are staged: retention may have removed
+   * them. */
+  readonly #written: RowSink;
+  #recordings = 0;
 
   private constructor(database: StoreDatabase, labels: LabelBudget) {
     this.#database = database;
     this.#labels = labels;
     this.#meta = new MetaStaging(database);
+    this.#written = {
+      add: (table, ...values) => {
+        if (isMeta(table)) {
+          this.#meta.add(table, ...values);
+        }
+      },
+      samples: NO_SAMPLES,
+    };
   }
 
   /** Throws TidemarkError. */
@@ -142,7 +152,7 @@ export class DuckdbStore implements Store {
       if (items[0]?.kind !== "meta") {
         throw new Error(`stream ${stream} is not given from its start`);
       }
-      rows = new StreamRows(stream, NOWHERE, (...label) => this.#labels.accepted(...label));
+      rows = new StreamRows(stream, this.#written, (...label) => this.#labels.accepted(...label));
       this.#streams.set(stream, rows);
     }
     return rows;
@@ -161,7 +171,7 @@ samples without their stack would be lost, but a stack without samples is harmle
         const rows = this.#streams.get(stream) as StreamRows;
         const done = applied.get(stream) ?? 0;
         for (const item of items) {
-          rows.write(item, day, item.endOffset > done ? target : NOWHERE);
+          rows.write(item, day, item.endOffset > done ? target : this.#written);
           await turns.next();
         }
       }
@@ -284,12 +294,45 @@ samples without their stack would be lost, but a stack without samples is harmle
     });
   }
 
-  retain(retention: Retention, nowMs: TimeMs): Promise<Retained> {
-    const result = this.#lastRetain.then(() =>
-      retainDays(this.#database, (work) => this.#oneByOne(work), retention, nowMs),
-    );
+  retain(
+    retention: Retention,
+    nowMs: TimeMs,
+    recordings: readonly string[] = [],
+  ): Promise<Retained> {
+    const result = this.#lastRetain.then(async () => {
+      const alone = <Result>(work: () => Promise<Result>) => this.#oneByOne(work);
+      const retained = await retainDays(this.#database, alone, retention, nowMs);
+      await this.#sweep(recordings);
+      return retained;
+    });
     this.#lastRetain = result.catch(() => {});
     return result;
+  }
+
+  /** If something was removed since the last time. */
+  async #sweep(recordings: readonly string[]): Promise<void> {
+    const oldest = this.#database.days[0] ?? "";
+    const wereRemoved = recordings.length < this.#recordings;
+    this.#recordings = recordings.length;
+    const [swept] = await this.#database.query("SELECT day FROM swept");
+    if ((swept?.day === oldest && !wereRemoved) || this.#database.isEnding) {
+      return;
+    }
+    try {
+      await sweep({
+        database: this.#database,
+        alone: (work) => this.#oneByOne(work),
+        meta: this.#meta,
+        labels: this.#labels,
+        streams: this.#streams,
+        recordings,
+      });
+      await this.#oneByOne(() => this.#database.setSwept(oldest));
+    } catch (error) {
+      if (!this.#database.isEnding) {
+        throw error;
+      }
+    }
   }
 
   async use(): Promise<StoreUse> {

@@ -224,8 +224,9 @@ export interface Store {
   figureSeries(query: FigureSeriesQuery): Promise<FigureSeries[]>;
   versionGauges(nowMs: TimeMs): Promise<VersionGauges[]>;
   putVerdict(verdict: VerdictRow): Promise<void>;
-  /** Moves days to coarser tiers, and removes them. After an error, each day is in one tier, whole. */
-  retain(retention: Retention, nowMs: TimeMs): Promise<Retained>;
+  /** Moves days to coarser tiers, and removes them, with what only they referred to. After an error, each day is in one
+   * tier, whole. `recordings`: streams whose recordings are stored; what is known about their processes stays. */
+  retain(retention: Retention, nowMs: TimeMs, recordings?: readonly string[]): Promise<Retained>;
   use(): Promise<StoreUse>;
   storage(): Promise<StorageUse>;
   /** By stream, of those that are known. */
