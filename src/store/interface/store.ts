@@ -41,11 +41,21 @@ export interface SeriesQuery extends Selection, Window {
   readonly stepMs: Millis;
 }
 
+/** A label that the program itself set where it allocates. */
+export interface SampleLabel {
+  readonly name: string;
+  readonly value: string;
+}
+
 export interface ProfileQuery extends Window {
   /** A service's processes, or those that labels select. */
   readonly of: Selection | readonly LabelMatcher[];
   /** The number of stacks to return; the others become one site, "other". */
   readonly mostStacks: number;
+  /** Rows of a stack are separate for each value of this label of `tidemark.label`. */
+  readonly byLabel?: string;
+  /** Counts only what was allocated under this value of such a label; "": under none. */
+  readonly where?: SampleLabel;
   /** Counts only live bytes of these ages, from the age classes that are completely within the range. */
   readonly ages?: { readonly leastMs: Millis; readonly mostMs: Millis };
 }

@@ -33,6 +33,8 @@ export interface SpanSums {
 export interface KeptStack {
   readonly stackId: bigint;
   readonly domain: string;
+  /** The value of a label; "": it has none, or values are not distinguished. */
+  readonly label: string;
 }
 
 /** Which profiles are summed: `service`, if they are all of one. */
@@ -87,11 +89,11 @@ export class KeptSums {
     return this.#stacks[row] as KeptStack;
   }
 
-  rowOf(stackId: bigint, domain: string): number {
-    const text = `${stackId} ${domain}`;
+  rowOf(stackId: bigint, domain: string, label: string): number {
+    const text = `${stackId} ${domain} ${label}`;
     let row = this.#rows.get(text);
     if (row === undefined) {
-      row = this.#stacks.push({ stackId, domain }) - 1;
+      row = this.#stacks.push({ stackId, domain, label }) - 1;
       this.#rows.set(text, row);
     }
     return row;

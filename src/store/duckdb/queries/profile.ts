@@ -10,7 +10,7 @@ import type { StoreDatabase } from "../database.js";
 import { selectionSql, selectionValues } from "./gauge.js";
 import { type KeptStack, type KeptSums, type SpanSums, SUMMED } from "./kept_sums.js";
 import { matchersSql } from "./labels.js";
-import { windowSums } from "./window_sums.js";
+import { type Selected, windowSums } from "./window_sums.js";
 
 /** Class b has ages of 2^(b-1) to 2^b ms. */
 function agesSql({ ages }: ProfileQuery): string {
@@ -31,7 +31,12 @@ export async function windowProfile(
     "service" in of
       ? { sql: selectionSql(of), values: selectionValues(of) }
       : await matchersSql(database, of);
-  const selected = { condition, ages: agesSql(query), service: serviceOf(of) };
+  const selected = {
+    condition,
+    ofSamples: samplesCondition(query),
+    labelSql: query.byLabel === undefined ? "''" : labelSql("$label"),
+    service: serviceOf(of),
+  };
   const { rows, instances } = await database.sums.use(async () => {
     const spans = await windowSums(database, query, selected);
     return { rows: mergedRows(database.sums, spans, query), instances: instancesOf(spans, query) };
@@ -47,6 +52,25 @@ export async function windowProfile(
     otherStacks: rest.length,
     profiles: rows.length,
     instances,
+  };
+}
+
+/** The value of a label of samples; '' if they do not have it. */
+function labelSql(name: string): string {
+  return `coalesce(list_extract(l.vals, list_position(l.keys, ${name})), '')`;
+}
+
+function samplesCondition(query: ProfileQuery): Selected["ofSamples"] {
+  const { byLabel, where } = query;
+  return {
+    sql: [
+      agesSql(query),
+      ...(where === undefined ? [] : [`${labelSql("$where_name")} = $where_value`]),
+    ].join(" AND "),
+    values: {
+      ...(byLabel === undefined ? {} : { label: byLabel }),
+      ...(where === undefined ? {} : { where_name: where.name, where_value: where.value }),
+    },
   };
 }
 
@@ -105,7 +129,7 @@ function mergedRows(
       (a, b) =>
         b.live_bytes - a.live_bytes ||
         b.allocated_bytes - a.allocated_bytes ||
-        (a.stackId < b.stackId ? -1 : 1),
+        (a.stackId < b.stackId ? -1 : a.stackId > b.stackId ? 1 : a.label < b.label ? -1 : 1),
     );
 }
 
@@ -171,7 +195,7 @@ export async function framesOfStacks(
 }
 
 function profileOf(
-  { startMs, endMs }: ProfileQuery,
+  { startMs, endMs, byLabel = "" }: ProfileQuery,
   shown: readonly MergedRow[],
   rest: readonly MergedRow[],
   stacks: ReadonlyMap<bigint, StoredFrame[]>,
@@ -192,6 +216,9 @@ function profileOf(
       0,
     );
     sites.domain[at] = Domain[row.domain as keyof typeof Domain] ?? Domain.python;
+    if (row.label !== "") {
+      sites.label[at] = builder.label(0, builder.string(byLabel), builder.string(row.label));
+    }
     addFigures(sites, at, row);
   });
   if (rest.length > 0) {

@@ -32,8 +32,10 @@ interface Part {
 
 export interface Selected {
   readonly condition: { readonly sql: string; readonly values: Record<string, DuckDBValue> };
-  /** A condition on samples `x`. */
-  readonly ages: string;
+  /** A condition on samples `x` and their labels `l`. */
+  readonly ofSamples: { readonly sql: string; readonly values: Record<string, DuckDBValue> };
+  /** The label whose values are distinguished, as SQL; `''` for none. */
+  readonly labelSql: string;
   /** If all are of one. */
   readonly service: string | null;
 }
@@ -45,10 +47,10 @@ export async function windowSums(
   window: Window,
   selected: Selected,
 ): Promise<SpanSums[]> {
-  const { condition, ages, service } = selected;
+  const { condition, ofSamples, labelSql, service } = selected;
   const { sums } = database;
   const key: SumsKey = {
-    text: JSON.stringify([condition.sql, condition.values, ages]),
+    text: JSON.stringify([condition, ofSamples, labelSql]),
     service,
   };
   const all: SpanSums[] = [];
@@ -166,7 +168,11 @@ const livesSql = (profiles: string, counts: string, condition: string) => `
   FROM pieces v LEFT JOIN ${counts} c ON v.root_id = 0 AND c.series_id = v.series_id AND c.ts_ms = v.ts_ms
   GROUP BY step, v.root_id`;
 
-const samplesSql = (profiles: string, samples: string, condition: string, ages: string) => `
+const samplesSql = (
+  profiles: string,
+  samples: string,
+  { condition: { sql: condition }, ofSamples: { sql: ofSamples }, labelSql }: Selected,
+) => `
   ${piecesSql(profiles, condition)},
     weighed AS (
       SELECT step, samples_id, sum(ms) AS ms, max(counts) AS counts
@@ -176,18 +182,20 @@ const samplesSql = (profiles: string, samples: string, condition: string, ages: 
         SELECT (ts_ms - $start_ms) // $step_ms, samples_id, 0, 1 FROM held
         WHERE samples_id = profile_id AND ts_ms >= $start_ms)
       GROUP BY step, samples_id)
-  SELECT w.step, x.stack_id, x.domain,
+  SELECT w.step, x.stack_id, x.domain, ${labelSql} AS label,
     ${SUMMED.map((name) => `sum(x.${name} * w.${name.startsWith("live") ? "ms" : "counts"}) AS ${name}`).join(", ")}
   FROM ${samples} x JOIN weighed w ON x.profile_id = w.samples_id
-  WHERE x.ts_ms >= $first_ms AND x.ts_ms < $end_ms AND (${ages})
-  GROUP BY w.step, x.stack_id, x.domain`;
+    LEFT JOIN labels l USING (label_id)
+  WHERE x.ts_ms >= $first_ms AND x.ts_ms < $end_ms AND (${ofSamples})
+  GROUP BY ALL`;
 
 /** One for each step of the part. */
 async function summed(
   database: StoreDatabase,
   { startMs, endMs, stepMs }: Part,
-  { condition, ages }: Selected,
+  selected: Selected,
 ): Promise<SpanSums[]> {
+  const { condition, ofSamples } = selected;
   const days = database.daysIn(startMs - LONGEST_CARRY_MS, endMs);
   const profiles = database.union("profiles", days);
   const values = {
@@ -204,8 +212,9 @@ async function summed(
     LONGEST_UNSTORED_MS -
     1;
   const samples = database.union("samples", database.daysIn(firstMs, endMs));
-  const columns = await database.columns(samplesSql(profiles, samples, condition.sql, ages), {
+  const columns = await database.columns(samplesSql(profiles, samples, selected), {
     ...values,
+    ...ofSamples.values,
     first_ms: BigInt(firstMs),
   });
   const steps = Math.ceil((endMs - startMs) / stepMs);
@@ -217,7 +226,11 @@ async function summed(
       startMs: startMs + step * stepMs,
       endMs: startMs + (step + 1) * stepMs,
       stacks: Uint32Array.from(rows, (row) =>
-        database.sums.rowOf(columns.stack_id?.[row] as bigint, String(columns.domain?.[row])),
+        database.sums.rowOf(
+          columns.stack_id?.[row] as bigint,
+          String(columns.domain?.[row]),
+          String(columns.label?.[row]),
+        ),
       ),
       figures: Object.fromEntries(
         SUMMED.map((name) => [
