@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createAdaptorServer } from "@hono/node-server";
 import pino from "pino";
 import { reportDocument } from "../inspect/recorded/index.js";
-import type { Bytes, Millis } from "../model/base/units.js";
+import type { Bytes, Millis, TimeMs } from "../model/base/units.js";
 import { badUsage, nothingThere } from "../model/errors/errors.js";
 import { reasonOf } from "../model/errors/reason.js";
 import { cannotListen } from "../model/errors/server_errors.js";
@@ -28,6 +28,7 @@ import { loadRecording } from "./load.js";
 import { HandedPolicy } from "./requests/handed_policy.js";
 import { RequestBook } from "./requests/request_book.js";
 import { SenderStreams } from "./senders/sender_streams.js";
+import { SteadyClock } from "./steady_clock.js";
 import { Verdicts } from "./verdicts.js";
 
 export interface ServeOptions {
@@ -111,10 +112,17 @@ export async function serve(options: ServeOptions): Promise<void> {
     const changes = new Changes();
     const deliveries = new Deliveries();
     const verdicts = new Verdicts(store, files, warn);
+    const clock = new SteadyClock(
+      warn,
+      files
+        .list()
+        .reduce<TimeMs | null>((last, { changedMs }) => Math.max(last ?? 0, changedMs), null),
+    );
     const ingest = new Ingest({
       store,
       files,
-      keepMs: () => limits.keepMs,
+      clock,
+      oldestMs: () => clock.earliestMs() - limits.keepMs,
       warn,
       received: (stream, bytes, error) => deliveries.received(stream, bytes, error, Date.now()),
       written(parts) {
@@ -181,7 +189,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     server.requestTimeout = REQUEST_MS;
     server.headersTimeout = HEADERS_MS;
     const address = await startListening(server, listen);
-    const retaining = keepTidy({ store, files, artifacts }, () => limits, {
+    const retaining = keepTidy({ store, files, artifacts, clock }, () => limits, {
       warn,
       info: (text) => log.info(text),
     });
@@ -237,7 +245,12 @@ async function reportOfFile(path: string, title: string): Promise<object> {
 }
 
 function keepTidy(
-  { store, files, artifacts }: { store: Store; files: StreamFiles; artifacts: ArtifactFiles },
+  {
+    store,
+    files,
+    artifacts,
+    clock,
+  }: { store: Store; files: StreamFiles; artifacts: ArtifactFiles; clock: SteadyClock },
   limits: () => ServeLimits,
   { warn, info }: { warn: (text: string) => void; info: (text: string) => void },
 ): NodeJS.Timeout {
@@ -250,7 +263,7 @@ function keepTidy(
   };
   const tidy = async () => {
     const { keepMs, keepRecordingsMs, tiers, mostBytes } = limits();
-    const nowMs = Date.now();
+    const nowMs = clock.earliestMs();
     await attempt("artifacts", () => {
       for (const reason of artifacts.tidy(nowMs)) {
         warn(`could not remove an artifact: ${reason}`);

@@ -153,7 +153,7 @@ export class StoreDatabase {
       } else if (day !== undefined && !found.has(day)) {
         found.set(day, "raw");
       } else if (name.includes(UNFINISHED)) {
-        rmSync(join(folder, name), { force: true });
+        rmSync(join(folder, name), { recursive: true, force: true });
       }
     }
     for (const [day, tier] of found) {
@@ -474,10 +474,10 @@ async function createDay(connection: DuckDBConnection, schema: string, tier: Tie
   );
 }
 
-/** And its log. */
+/** And its log. A folder of that name would block the store, too. */
 function removeFile(path: string): void {
   for (const suffix of ["", ".wal"]) {
-    rmSync(`${path}${suffix}`, { force: true });
+    rmSync(`${path}${suffix}`, { recursive: true, force: true });
   }
 }
 
