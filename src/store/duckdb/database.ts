@@ -30,6 +30,8 @@ const OLDEST_VERSION = 1;
 const MS_PER_DAY = 86_400_000;
 const LONGEST_QUERY_MS = 20_000;
 const DAY_FILE = /^(\d{4}-\d\d-\d\d)(?:\.(10m|1h|1d))?\.duckdb$/;
+/** Days whose series are read in one query. */
+const MERGED_AT_ONCE = 50;
 const UNFINISHED = ".unfinished";
 
 export const DAY_TABLES = [
@@ -137,9 +139,49 @@ export class StoreDatabase {
     } else if (version < STORE_VERSION) {
       await writer.run(`UPDATE about SET version = ${STORE_VERSION}`);
     }
-    for (const [day, tier] of this.#foundDays()) {
-      await this.#attach(day, tier);
+    await this.#attachFound(this.#foundDays());
+  }
+
+  /** There may be many: what they need is looked up for all at once. */
+  async #attachFound(found: ReadonlyMap<Day, Tier>): Promise<void> {
+    for (const [day, tier] of found) {
+      await this.#attachFile(day, tier);
     }
+    const tables = await rowsOf(
+      this.metaWriter,
+      "SELECT database_name AS name, count(*) AS tables FROM duckdb_tables() GROUP BY ALL",
+    );
+    const counts = new Map(tables.map(({ name, tables: count }) => [String(name), Number(count)]));
+    const merged: string[] = [];
+    for (const [day, tier] of found) {
+      const schema = schemaNamed(day, tier);
+      // A crash may have come before the last of them.
+      if (counts.get(schema) !== tablesOf(tier).length) {
+        await createDay(this.metaWriter, schema, tier);
+      }
+      if (tier === MERGED_TIER) {
+        merged.push(schema);
+      }
+      this.#days.set(day, tier);
+    }
+    for (let at = 0; at < merged.length; at += MERGED_AT_ONCE) {
+      await this.#takeSeries(merged.slice(at, at + MERGED_AT_ONCE));
+    }
+  }
+
+  /** Series of merged profiles are in the files of their days. */
+  async #takeSeries(schemas: readonly string[]): Promise<void> {
+    const all = schemas.map((schema) => `SELECT * FROM ${schema}.rolled_series`);
+    await this.metaWriter.run(
+      `INSERT INTO series SELECT * FROM (${all.join(" UNION ALL ")})
+        WHERE series_id NOT IN (SELECT series_id FROM series)`,
+    );
+  }
+
+  async #attachFile(day: Day, tier: Tier): Promise<void> {
+    await this.metaWriter.run(
+      `ATTACH IF NOT EXISTS '${quoted(this.#fileOf(day, tier))}' AS ${schemaNamed(day, tier)}`,
+    );
   }
 
   /** The tier of each day. A crash may leave the finer file of a day that has been rolled up, and unfinished files. */
@@ -199,14 +241,10 @@ export class StoreDatabase {
   async #attach(day: Day, tier: Tier): Promise<void> {
     const schema = schemaNamed(day, tier);
     await this.#closeRetired((name) => name === schema);
-    await this.metaWriter.run(
-      `ATTACH IF NOT EXISTS '${quoted(this.#fileOf(day, tier))}' AS ${schema}`,
-    );
+    await this.#attachFile(day, tier);
     await createDay(this.metaWriter, schema, tier);
     if (tier === MERGED_TIER) {
-      await this.metaWriter.run(
-        `INSERT INTO series SELECT * FROM ${schema}.rolled_series WHERE series_id NOT IN (SELECT series_id FROM series)`,
-      );
+      await this.#takeSeries([schema]);
     }
     this.#days.set(day, tier);
   }
@@ -465,19 +503,24 @@ function schemaNamed(day: Day, tier: Tier): string {
 }
 
 async function createDay(connection: DuckDBConnection, schema: string, tier: Tier): Promise<void> {
-  const tables = DAY_TABLES.map((table) => [table, columnsOf(table)] as const);
-  for (const [table, columns] of [...tables, ...(tier === "raw" ? [] : Object.entries(ROLLED))]) {
+  for (const [table, columns] of tablesOf(tier)) {
     await connection.run(`CREATE TABLE IF NOT EXISTS ${schema}.${table} (${columns})`);
   }
-  await connection.run(
-    `CREATE TABLE IF NOT EXISTS ${schema}.applied (stream VARCHAR PRIMARY KEY, end_offset BIGINT)`,
-  );
 }
 
-/** And its log. A folder of that name would block the store, too. */
+/** Names and columns of a day's tables. */
+function tablesOf(tier: Tier): (readonly [string, string])[] {
+  return [
+    ...DAY_TABLES.map((table) => [table, columnsOf(table)] as const),
+    ...(tier === "raw" ? [] : Object.entries(ROLLED)),
+    ["applied", "stream VARCHAR PRIMARY KEY, end_offset BIGINT"],
+  ];
+}
+
+/** And its log. */
 function removeFile(path: string): void {
   for (const suffix of ["", ".wal"]) {
-    rmSync(`${path}${suffix}`, { recursive: true, force: true });
+    rmSync(`${path}${suffix}`, { force: true });
   }
 }
 
