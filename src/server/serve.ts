@@ -24,11 +24,11 @@ import { Tokens } from "./http/tokens.js";
 import { answerUnreadable, MOST_HEADER_BYTES } from "./http/unreadable.js";
 import { Deliveries } from "./ingest/deliveries.js";
 import { Ingest } from "./ingest/ingest.js";
+import { SteadyClock } from "./ingest/steady_clock.js";
 import { loadRecording } from "./load.js";
 import { HandedPolicy } from "./requests/handed_policy.js";
 import { RequestBook } from "./requests/request_book.js";
 import { SenderStreams } from "./senders/sender_streams.js";
-import { SteadyClock } from "./steady_clock.js";
 import { Verdicts } from "./verdicts.js";
 
 export interface ServeOptions {

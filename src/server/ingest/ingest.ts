@@ -11,8 +11,8 @@ import type { FramesAnswer } from "../../model/wire/frames.js";
 import { streamName } from "../../recording/sender/stream_name.js";
 import { type StreamItem, type StreamLimits, StreamReader } from "../../recording/stream_reader.js";
 import type { Store, StreamFiles, StreamPart } from "../../store/index.js";
-import type { SteadyClock } from "../steady_clock.js";
 import { implausibleTime } from "./plausible_times.js";
+import type { SteadyClock } from "./steady_clock.js";
 
 const FLUSH_MS: Millis = 1_000;
 /** Limit on decoded frames that wait for the store; beyond it, senders wait. */

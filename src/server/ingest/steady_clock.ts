@@ -2,7 +2,7 @@
  * The time, of a clock that may jump. A wrong clock would make retention remove everything, and refuse every sender: a jump
  * counts only once it has lasted for a day.
  */
-import type { Millis, TimeMs } from "../model/base/units.js";
+import type { Millis, TimeMs } from "../../model/base/units.js";
 
 /** Smaller differences are corrections. */
 const SMALLEST_JUMP_MS: Millis = 300_000;
