@@ -20,7 +20,7 @@ import { reasonOf } from "../../model/errors/reason.js";
 import { storeInUse } from "../../model/errors/server_errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
 import { isCoarser, MERGED_TIER, TIERS, type Tier } from "../interface/tiers.js";
-import { KeptSums } from "./queries/kept_sums.js";
+import { KeptSums } from "./kept_sums.js";
 import { TABLES, type TableName } from "./schema.js";
 
 /** Raised with every change to a table. */
@@ -76,7 +76,7 @@ export class StoreDatabase {
   #retired: string[] = [];
   #building: DuckDBConnection | null = null;
   #isEnding = false;
-  /** Must be told of every change of profiles and samples. */
+  /** Every change of profiles and samples must be reported to it. */
   readonly sums = new KeptSums();
   /** The connection that writes days; only one write runs at a time. */
   readonly writer: DuckDBConnection;

@@ -7,8 +7,8 @@ import { ProfileTablesBuilder } from "../../../model/profile/tables_builder.js";
 import type { ProfileQuery, WindowProfile } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
 import type { StoreDatabase } from "../database.js";
+import { type KeptStack, type KeptSums, type SpanSums, SUMMED } from "../kept_sums.js";
 import { selectionSql, selectionValues } from "./gauge.js";
-import { type KeptStack, type KeptSums, type SpanSums, SUMMED } from "./kept_sums.js";
 import { matchersSql } from "./labels.js";
 import { type Selected, windowSums } from "./window_sums.js";
 

@@ -10,9 +10,9 @@ import type { DuckDBValue } from "@duckdb/node-api";
 import type { Millis, TimeMs } from "../../../model/base/units.js";
 import type { Window } from "../../interface/window.js";
 import type { StoreDatabase } from "../database.js";
+import { type SpanSums, SUMMED, type SumsKey } from "../kept_sums.js";
 import { LONGEST_UNSTORED_MS } from "../sample_rows.js";
 import { LONGEST_CARRY_MS } from "./gauge.js";
-import { type SpanSums, SUMMED, type SumsKey } from "./kept_sums.js";
 
 const HOUR_MS: Millis = 3_600_000;
 const DAY_MS: Millis = 24 * HOUR_MS;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { KeptSums, type SpanSums, SUMMED } from "./kept_sums.js";
-import { partsOf } from "./window_sums.js";
+import { partsOf } from "./queries/window_sums.js";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
