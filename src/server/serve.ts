@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createAdaptorServer } from "@hono/node-server";
 import pino from "pino";
 import { reportDocument } from "../inspect/recorded/index.js";
-import type { Bytes, Millis } from "../model/base/units.js";
+import type { Bytes, Millis, TimeMs } from "../model/base/units.js";
 import { badUsage, nothingThere } from "../model/errors/errors.js";
 import { reasonOf } from "../model/errors/reason.js";
 import { cannotListen } from "../model/errors/server_errors.js";
@@ -25,6 +25,7 @@ import { Tokens } from "./http/tokens.js";
 import { answerUnreadable, MOST_HEADER_BYTES } from "./http/unreadable.js";
 import { Deliveries } from "./ingest/deliveries.js";
 import { Ingest } from "./ingest/ingest.js";
+import { SteadyClock } from "./ingest/steady_clock.js";
 import { loadRecording } from "./load.js";
 import { HandedPolicy } from "./requests/handed_policy.js";
 import { requestLooks } from "./requests/looks.js";
@@ -116,10 +117,17 @@ export async function serve(options: ServeOptions): Promise<void> {
     const changes = new Changes();
     const deliveries = new Deliveries();
     const verdicts = new Verdicts(store, files, warn);
+    const clock = new SteadyClock(
+      warn,
+      files
+        .list()
+        .reduce<TimeMs | null>((last, { changedMs }) => Math.max(last ?? 0, changedMs), null),
+    );
     const ingest = new Ingest({
       store,
       files,
-      keepMs: () => limits.keepMs,
+      clock,
+      oldestMs: () => clock.earliestMs() - limits.keepMs,
       warn,
       received: (stream, bytes, error) => deliveries.received(stream, bytes, error, Date.now()),
       written(parts) {
@@ -199,7 +207,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     server.requestTimeout = REQUEST_MS;
     server.headersTimeout = HEADERS_MS;
     const address = await startListening(server, listen);
-    const retaining = keepTidy({ store, files, artifacts }, () => limits, {
+    const retaining = keepTidy({ store, files, artifacts, clock }, () => limits, {
       warn,
       info: (text) => log.info(text),
     });
@@ -255,7 +263,12 @@ async function reportOfFile(path: string, title: string): Promise<object> {
 }
 
 function keepTidy(
-  { store, files, artifacts }: { store: Store; files: StreamFiles; artifacts: ArtifactFiles },
+  {
+    store,
+    files,
+    artifacts,
+    clock,
+  }: { store: Store; files: StreamFiles; artifacts: ArtifactFiles; clock: SteadyClock },
   limits: () => ServeLimits,
   { warn, info }: { warn: (text: string) => void; info: (text: string) => void },
 ): NodeJS.Timeout {
@@ -268,7 +281,7 @@ function keepTidy(
   };
   const tidy = async () => {
     const { keepMs, keepRecordingsMs, tiers, mostBytes } = limits();
-    const nowMs = Date.now();
+    const nowMs = clock.earliestMs();
     await attempt("artifacts", () => {
       for (const reason of artifacts.tidy(nowMs)) {
         warn(`could not remove an artifact: ${reason}`);
@@ -287,7 +300,8 @@ function keepTidy(
     });
     await attempt("rows", async () => {
       const retention = { keepMs, mostBytes: mostBytes / 2, tiers };
-      const { removed, rolled, failed } = await store.retain(retention, nowMs);
+      const recordings = files.list().map(({ stream }) => stream);
+      const { removed, rolled, failed } = await store.retain(retention, nowMs, recordings);
       for (const { day, reason } of failed) {
         warn(`could not roll up ${day}: ${reason}`);
       }

@@ -18,7 +18,9 @@ export {
 } from "./interface/labels.js";
 export type {
   ProcessLife,
+  ProfileQuery,
   Retention,
+  SampleLabel,
   Selection,
   ServiceSpan,
   Store,

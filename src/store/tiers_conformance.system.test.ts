@@ -401,9 +401,27 @@ describe.each(STORES)("the tiers of the store $name", ({ open }) => {
     // The crash came after the coarser file was complete, and another one while a file was being made.
     copyFileSync(copy, raw);
     writeFileSync(join(folder, "days", "2026-09-11.1d.unfinished"), "half");
+    mkdirSync(join(folder, "days", "2026-09-10.1d.unfinished", "odd"), { recursive: true });
     store = await open(folder);
     expect(names()).toEqual(["2026-09-10.1h.duckdb", "2026-09-11.1h.duckdb"]);
     expect(await answers(ALL, DAY)).toEqual(like(before));
+  });
+
+  it("take rows of a day whose file was made just before a crash", async () => {
+    await store.close();
+    const instance = await DuckDBInstance.create(join(folder, "days", "2026-09-10.duckdb"));
+    const connection = await instance.connect();
+    await connection.run(
+      "CREATE TABLE metrics (series_id UBIGINT, ts_ms BIGINT, name VARCHAR, value DOUBLE)",
+    );
+    connection.closeSync();
+    instance.closeSync();
+    store = await open(folder);
+    for (const plan of PLANS) {
+      await give(plan);
+    }
+    const { snapshot } = await store.profile({ ...ALL, of: { service: "shop" }, mostStacks: 100 });
+    expect(snapshot.sites.length).toBeGreaterThan(0);
   });
 
   it("are added to a folder of the version without them", async () => {

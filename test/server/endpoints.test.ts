@@ -5,8 +5,8 @@ import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
 import type { EndpointsJson } from "../../src/model/documents/fleet_document.js";
 import type { ProfileAnswer } from "../../src/model/wire/services.js";
-import { environment } from "../environment.js";
-import { execute, removeScratch, scratch, tidemark } from "../run.js";
+import { anyInterpreter, environment } from "../environment.js";
+import { execute, removeScratch, repository, scratch, tidemark } from "../run.js";
 import { ask, type RunningServer, startServer } from "./running_server.js";
 
 const PROGRAM = `
@@ -100,6 +100,7 @@ import time
 time.sleep(2)
 `;
 
+const labelled = join(repository, "test/programs/labelled_service.py");
 let folder: string;
 let server: RunningServer;
 beforeEach(async () => {
@@ -165,3 +166,75 @@ test.skipIf(environment.packagesPython === null)(
     expect(allocatedBytes).toBeCloseTo(all?.allocatedBytes ?? 0);
   },
 );
+
+test("labels of tidemark.label name endpoints; queries group and filter by any label", async () => {
+  const ran = await execute(
+    [
+      tidemark,
+      "run",
+      "--to",
+      server.url,
+      "--period",
+      "16K",
+      "--",
+      anyInterpreter().path,
+      labelled,
+      "4",
+    ],
+    {
+      cwd: folder,
+      env: { TIDEMARK_SERVICE: "labelled", PYTHONPATH: join(repository, "python") },
+    },
+  );
+  expect([ran.status, ran.stderr]).toMatchObject([0, expect.not.stringMatching(/Traceback/)]);
+  const get = async (path: string) => (await ask(`${server.url}/api/v1/${path}`)).body;
+  const rows = async (query: string) => {
+    const { endpoints } = (await get(`endpoints?service=labelled${query}`)) as EndpointsJson;
+    return endpoints.map(({ endpoint, framework }) => `${framework} ${endpoint}`).sort();
+  };
+  await expect
+    .poll(() => rows(""), { timeout: 30_000 })
+    .toEqual(["tidemark.label /ingest", "tidemark.label /search"]);
+  expect(await rows("&by=tenant")).toEqual(["tidemark.label acme"]);
+  expect(await rows("&where=tenant=acme")).toEqual(["tidemark.label /ingest"]);
+  expect(await rows("&where=tenant=")).toEqual(["tidemark.label /search"]);
+  const profile = async (query: string) => {
+    const answer = (await get(`profile?service=labelled&top=1000${query}`)) as ProfileAnswer;
+    const names = answer.stacks.flatMap(({ stack }) => stack.map((frame) => frame.function));
+    return { ...answer, names };
+  };
+  const all = await profile("");
+  const ingest = await profile("&where=endpoint=/ingest");
+  const search = await profile(`&endpoint=${encodeURIComponent("/search")}`);
+  expect([all.names, ingest.names, search.names]).toEqual([
+    expect.arrayContaining(["ingest", "search", "train"]),
+    expect.not.arrayContaining(["search"]),
+    expect.not.arrayContaining(["ingest"]),
+  ]);
+  expect(ingest.names).toContain("ingest");
+  expect(search.names).toContain("search");
+  // What is acknowledged reaches the database a moment later.
+  const parts = ["endpoint=/ingest", "endpoint=/search", "endpoint="];
+  const addUp = async () => {
+    let bytes = (await profile("")).allocatedBytes;
+    for (const where of parts) {
+      bytes -= (await profile(`&where=${where}`)).allocatedBytes;
+    }
+    return Math.abs(bytes) < 1;
+  };
+  await expect.poll(addUp, { timeout: 30_000 }).toBe(true);
+  const refused = await ask(`${server.url}/api/v1/profile?service=labelled&where=tenant`);
+  expect([refused.status, refused.body]).toMatchObject([
+    400,
+    { error: expect.stringMatching(/^.*where is not KEY=VALUE.*$/) },
+  ]);
+  const printed = await execute([
+    tidemark,
+    "fleet",
+    "endpoints",
+    "labelled",
+    "--server",
+    server.url,
+  ]);
+  expect(printed.stdout).toMatch(/tidemark\.label +\/ingest/);
+});

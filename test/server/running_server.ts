@@ -24,12 +24,18 @@ export async function startServer(
     options = [],
     listen = "127.0.0.1:0",
     cwd = "/tmp",
-  }: { options?: readonly string[]; listen?: string; cwd?: string } = {},
+    env = {},
+  }: {
+    options?: readonly string[];
+    listen?: string;
+    cwd?: string;
+    env?: Readonly<Record<string, string>>;
+  } = {},
 ): Promise<RunningServer> {
   const store = folder === null ? [] : ["--store", `duckdb:${folder}`];
   const words = ["serve", "--listen", listen, ...store, "--json", ...options];
   const child = spawn(tidemark, words, {
-    env: plainEnvironment("/tmp"),
+    env: { ...plainEnvironment("/tmp"), ...env },
     cwd,
     stdio: ["ignore", "pipe", "pipe"],
   });

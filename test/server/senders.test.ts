@@ -1,5 +1,7 @@
 /** Third-party profilers that send to the server: their real clients, and hand-written requests. */
+
 import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -204,6 +206,29 @@ describe("Pyroscope's push API", () => {
     expect(instances[0]).toMatchObject({ version: "9", pod: "pod-1", labels: { odd: 'a"b{c},ü' } });
     const { allocatedBytes } = await profile("pushed", Date.now() - 60_000, Date.now());
     expect(allocatedBytes).toBe(700);
+  });
+
+  test("recognizes a sender with long labels after a restart", async () => {
+    const text = () => randomBytes(900).toString("hex");
+    const labels = {
+      service_name: "long",
+      ...Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`label_${at}`, text()])),
+    };
+    const body = pprofOf({ alloc_space: 700 }, { timeMs: Date.now() - 2000 });
+    const send = () => push(pushMessage(labels, body, "long-1"));
+    expect((await send()).status).toBe(200);
+    await stored("long");
+    await server.kill();
+    server = await startServer(join(folder, "data"));
+    expect((await send()).status).toBe(200);
+    const more = pprofOf({ alloc_space: 11 }, { timeMs: Date.now() - 1000 });
+    expect((await push(pushMessage(labels, more, "long-2"))).status).toBe(200);
+    await expect
+      .poll(async () => (await profile("long", Date.now() - 60_000, Date.now())).allocatedBytes, {
+        timeout: 20_000,
+      })
+      .toBe(711);
+    expect((await service("long")).instances).toHaveLength(1);
   });
 });
 

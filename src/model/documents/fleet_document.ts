@@ -191,11 +191,13 @@ export interface EndpointsJson {
   /** Mean over the window of the number of instances with a profile; figures are sums over them. */
   instances: number;
   endpoints: {
-    /** The name for queries: function and file. */
+    /** The name for queries: function and file, or the value of a label. */
     endpoint: string;
+    /** Or the value of a label. */
     function: string;
+    /** "" for a label. */
     file: string;
-    /** Whose dispatcher called it. */
+    /** Whose dispatcher called it; `tidemark.label`: the program set the label. */
     framework: string;
     /** The mean over the window. */
     liveBytes: Bytes;

@@ -1,33 +1,46 @@
-/** The memory of a service by endpoint, from the stacks that its programs sent. */
+/**
+ * The memory of a service by endpoint: the label `endpoint` that a program sets (`tidemark.label`), else the function that a
+ * framework called, found in the stacks. Also by any other label.
+ */
 import { float64At, uint32At } from "../../model/base/columns.js";
-import { endpointsOf, endpointText } from "../../model/documents/endpoints.js";
+import { type Endpoint, endpointsOf, endpointText } from "../../model/documents/endpoints.js";
 import type { EndpointsJson } from "../../model/documents/fleet_document.js";
+import { labelPairs } from "../../model/profile/frame_text.js";
 import { pickSites } from "../../model/profile/site_columns.js";
-import type { Selection, Store, Window, WindowProfile } from "../../store/index.js";
+import type { SampleLabel, Selection, Store, Window, WindowProfile } from "../../store/index.js";
 
 /** Most stacks that are read; the others are in "outside", and `limits` has a sentence about them. */
 const MOST_STACKS = 100_000;
 
+/** The label that names an endpoint; see docs/labels.md. */
+export const ENDPOINT_LABEL = "endpoint";
+/** The `framework` of what a label names. */
+const LABELLED = "tidemark.label";
+
 type Figures = EndpointsJson["outside"];
+
+interface EndpointQuery extends Window {
+  readonly of: Selection;
+  readonly where?: SampleLabel;
+}
 
 export async function endpoints(
   store: Store,
-  of: Selection,
-  window: Window,
-  top: number,
+  query: EndpointQuery,
+  { by, top }: { readonly by: string; readonly top: number },
 ): Promise<EndpointsJson> {
-  const profile = await store.profile({ ...window, of, mostStacks: MOST_STACKS });
-  const { tables, snapshot, otherStacks, instances } = profile;
-  const found = endpointsOf(tables);
+  const profile = await store.profile({ ...query, byLabel: by, mostStacks: MOST_STACKS });
+  const { snapshot, otherStacks, instances } = profile;
+  const found = groupsOf(profile, by);
   const outside: Figures = { liveBytes: 0, liveObjects: 0, allocatedBytes: 0, stacks: 0 };
   const rows = new Map<string, EndpointsJson["endpoints"][number]>();
   const { sites } = snapshot;
   for (let site = 0; site < sites.length; site++) {
     const isRest = otherStacks > 0 && site === sites.length - 1;
-    const endpoint = isRest ? undefined : found[uint32At(sites.stack, site)];
+    const endpoint = isRest ? undefined : found[site];
     let figures: Figures = outside;
     if (endpoint) {
-      const name = endpointText(endpoint);
+      const { name } = endpoint;
       const row = rows.get(name) ?? {
         endpoint: name,
         function: endpoint.function,
@@ -57,8 +70,8 @@ export async function endpoints(
   }
   return {
     schema: "tidemark.endpoints/1",
-    service: of.service,
-    window: { startMs: window.startMs, endMs: window.endMs },
+    service: query.of.service,
+    window: { startMs: query.startMs, endMs: query.endMs },
     instances,
     endpoints: sorted.slice(0, top),
     other,
@@ -77,17 +90,36 @@ export async function endpoints(
 /** The profile of one endpoint, named as in the answer above. The store's "other" belongs to none. */
 export async function endpointProfile(
   store: Store,
-  query: { readonly of: Selection } & Window,
+  query: EndpointQuery,
   name: string,
 ): Promise<WindowProfile> {
-  const profile = await store.profile({ ...query, mostStacks: MOST_STACKS });
-  const { tables, snapshot, otherStacks } = profile;
-  const found = endpointsOf(tables);
-  const listed = snapshot.sites.length - (otherStacks > 0 ? 1 : 0);
-  const rows = Array.from({ length: listed }, (_, row) => row).filter((row) => {
-    const endpoint = found[uint32At(snapshot.sites.stack, row)];
-    return endpoint && endpointText(endpoint) === name;
+  const profile = await store.profile({
+    ...query,
+    byLabel: ENDPOINT_LABEL,
+    mostStacks: MOST_STACKS,
   });
+  const { snapshot, otherStacks } = profile;
+  const found = groupsOf(profile, ENDPOINT_LABEL);
+  const listed = snapshot.sites.length - (otherStacks > 0 ? 1 : 0);
+  const rows = Array.from({ length: listed }, (_, row) => row).filter(
+    (row) => found[row]?.name === name,
+  );
   const sites = pickSites(snapshot.sites, rows, snapshot.cohorts.length);
   return { ...profile, snapshot: { ...snapshot, sites }, otherStacks: 0 };
+}
+
+/** By site: what it belongs to, if anything. */
+function groupsOf(
+  { tables, snapshot }: WindowProfile,
+  by: string,
+): ((Endpoint & { readonly name: string }) | null)[] {
+  const { sites } = snapshot;
+  const called = by === ENDPOINT_LABEL ? endpointsOf(tables) : [];
+  return Array.from({ length: sites.length }, (_, site) => {
+    for (const [, value] of labelPairs(tables, uint32At(sites.label, site))) {
+      return { name: value, function: value, file: "", framework: LABELLED };
+    }
+    const endpoint = called[uint32At(sites.stack, site)] ?? null;
+    return endpoint && { ...endpoint, name: endpointText(endpoint) };
+  });
 }

@@ -808,17 +808,20 @@ export const ANSWER_SCHEMAS = {
             properties: {
               endpoint: {
                 type: "string",
-                description: "The name for queries: function and file.",
+                description: "The name for queries: function and file, or the value of a label.",
               },
               function: {
                 type: "string",
+                description: "Or the value of a label.",
               },
               file: {
                 type: "string",
+                description: '"" for a label.',
               },
               framework: {
                 type: "string",
-                description: "Whose dispatcher called it.",
+                description:
+                  "Whose dispatcher called it; `tidemark.label`: the program set the label.",
               },
               liveBytes: {
                 $ref: "#/components/schemas/Bytes",

@@ -38,6 +38,7 @@ import {
   VERDICTS_PATH,
 } from "../../model/wire/services.js";
 import {
+  condition,
   matching,
   moment,
   needed,
@@ -95,6 +96,9 @@ const SELECTION = {
   version: text("Only this version."),
   instance: text("Only this instance, by the name of its stream."),
 };
+const ofLabel = condition(
+  "`KEY=VALUE`: only what the program allocated under this label of `tidemark.label`.",
+);
 const stream = matching(
   "Name of the instance's stream.",
   STREAM_NAME,
@@ -137,6 +141,7 @@ export const PROFILE = route({
     ...WINDOW,
     ...SELECTION,
     endpoint: text("Only stacks of this endpoint, named as by `endpoints`."),
+    where: ofLabel,
     format: oneOf("`columns`: typed arrays, for the pages.", ["json", "columns"], "json"),
     top: top(undefined),
   },
@@ -179,8 +184,14 @@ export const ENDPOINTS = route({
   ...query,
   path: ENDPOINTS_PATH,
   summary:
-    "The memory of a window by endpoint: the program's function that a web or task framework called.",
-  parameters: { ...WINDOW, ...SELECTION, top: top<number>(100) },
+    "The memory of a window by endpoint: the label `endpoint` that the program sets, else its function that a web or task framework called.",
+  parameters: {
+    ...WINDOW,
+    ...SELECTION,
+    by: text("Groups by this label of `tidemark.label` instead."),
+    where: ofLabel,
+    top: top<number>(100),
+  },
   answer: { json: "endpoints" },
 });
 export const VERDICTS = route({

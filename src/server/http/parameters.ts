@@ -5,7 +5,7 @@
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import { badUsage, oneLine } from "../../model/errors/errors.js";
 import { LONGEST_LABEL_VALUE } from "../../model/wire/identity.js";
-import type { Window } from "../../store/index.js";
+import type { SampleLabel, Window } from "../../store/index.js";
 
 const LONGEST_WINDOW_MS: Millis = 732 * 86_400_000;
 const DEFAULT_WINDOW_MS: Millis = 3_600_000;
@@ -70,6 +70,28 @@ export function needed(says: string, longest = LONGEST_LABEL_VALUE): Parameter<s
     ...optional,
     isRequired: true,
     read: (value, name) => optional.read(value, name) || missing(name),
+  };
+}
+
+/** `KEY=VALUE`, of a label that programs set. */
+export function condition(says: string): Parameter<SampleLabel | undefined> {
+  const whole = text(says, 2 * LONGEST_LABEL_VALUE);
+  return {
+    ...whole,
+    schema: { ...whole.schema, pattern: "^[^=]+=" },
+    read(value, name) {
+      const given = whole.read(value, name);
+      const at = given?.indexOf("=") ?? 0;
+      if (given !== undefined && at < 1) {
+        throw badUsage(
+          `the parameter ${name} is not KEY=VALUE`,
+          "for example, endpoint=/chat; `KEY=` selects what has no such label",
+        );
+      }
+      return given === undefined
+        ? undefined
+        : { name: given.slice(0, at), value: given.slice(at + 1) };
+    },
   };
 }
 

@@ -9,7 +9,7 @@ import type { ProfileAnswer } from "../../model/wire/services.js";
 import type { Selection, Store, WindowProfile } from "../../store/index.js";
 import { fleetDiff, frameJson, growing } from "../answers/comparisons.js";
 import type { Diagnoses } from "../answers/diagnoses.js";
-import { endpointProfile, endpoints } from "../answers/endpoints.js";
+import { ENDPOINT_LABEL, endpointProfile, endpoints } from "../answers/endpoints.js";
 import type { Sizes } from "../answers/sizes.js";
 import type { Ingest } from "../ingest/ingest.js";
 import {
@@ -75,14 +75,18 @@ export function addQueries(
     return context.json(await store.series({ ...window, ...selectionIn(asked), name, by, stepMs }));
   });
   app.get(PROFILE.path, async (context) => {
-    const { format, top, endpoint, ...asked } = valuesIn(context.req.url, PROFILE.parameters);
+    const { format, top, endpoint, where, ...asked } = valuesIn(
+      context.req.url,
+      PROFILE.parameters,
+    );
     const window = windowOf(asked);
     const of = selectionIn(asked);
     const mostStacks = top ?? (format === "json" ? USUAL_STACKS : MOST_STACKS);
+    const asks = { ...window, of, ...(where && { where }) };
     const profile =
       endpoint === undefined
-        ? await store.profile({ ...window, of, mostStacks })
-        : await endpointProfile(store, { ...window, of }, endpoint);
+        ? await store.profile({ ...asks, mostStacks })
+        : await endpointProfile(store, asks, endpoint);
     return format === "json"
       ? context.json(answerOf(profile, of.service, { ...window, mostStacks }))
       : columns(context, { tables: profile.tables, snapshot: profile.snapshot });
@@ -105,8 +109,9 @@ export function addQueries(
     return context.json(await growing(store, selectionIn(asked), windowOf(asked), top));
   });
   app.get(ENDPOINTS.path, async (context) => {
-    const { top, ...asked } = valuesIn(context.req.url, ENDPOINTS.parameters);
-    return context.json(await endpoints(store, selectionIn(asked), windowOf(asked), top));
+    const { top, by, where, ...asked } = valuesIn(context.req.url, ENDPOINTS.parameters);
+    const asks = { ...windowOf(asked), of: selectionIn(asked), ...(where && { where }) };
+    return context.json(await endpoints(store, asks, { by: by ?? ENDPOINT_LABEL, top }));
   });
   app.get(VERDICTS.path, async (context) => {
     const { kind, ...asked } = valuesIn(context.req.url, VERDICTS.parameters);

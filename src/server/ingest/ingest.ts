@@ -12,6 +12,7 @@ import { streamName } from "../../recording/sender/stream_name.js";
 import { type StreamItem, type StreamLimits, StreamReader } from "../../recording/stream_reader.js";
 import type { Store, StreamFiles, StreamPart } from "../../store/index.js";
 import { implausibleTime } from "./plausible_times.js";
+import type { SteadyClock } from "./steady_clock.js";
 
 const FLUSH_MS: Millis = 1_000;
 /** Limit on decoded frames that wait for the store; beyond it, senders wait. */
@@ -23,6 +24,8 @@ const MOST_OPEN = 500;
 const IDLE_MS: Millis = 600_000;
 const RETRY_MS: Millis = 5_000;
 const MOST_FAILURES = 5;
+/** How long streams that the store refused repeatedly are left alone. */
+const ASIDE_MS: Millis = 600_000;
 
 interface OpenStream {
   readonly reader: StreamReader;
@@ -38,7 +41,8 @@ export interface IngestOptions {
   readonly store: Store;
   readonly files: StreamFiles;
   /** Rows older than this are left out of the store. */
-  readonly keepMs: () => Millis;
+  readonly oldestMs: () => TimeMs;
+  readonly clock: Pick<SteadyClock, "latestMs">;
   readonly warn: (text: string) => void;
   /** Called after each request. `error`: why it was refused. */
   readonly received: (stream: string, bytes: Bytes, error: string | undefined) => void;
@@ -148,7 +152,7 @@ export class Ingest {
       }
       items = reader.take(fresh);
       end = reader.offset;
-      const implausible = implausibleTime(items, Date.now());
+      const implausible = implausibleTime(items, this.#options.clock.latestMs());
       if (implausible !== null) {
         this.#open.delete(stream);
         return { status: 400, answer: { error: implausible } };
@@ -188,7 +192,7 @@ export class Ingest {
    * start. Throws TidemarkError if the store cannot write it.
    */
   async #reader(stream: string): Promise<OpenStream> {
-    const { store, files, keepMs } = this.#options;
+    const { store, files, oldestMs } = this.#options;
     const found = this.#open.get(stream);
     if (found !== undefined) {
       found.usedMs = Date.now();
@@ -202,7 +206,7 @@ export class Ingest {
       const items = reader.take(chunk);
       if (!isWritten) {
         const part = { stream, items, endOffset: reader.offset };
-        await store.write([part], Date.now() - keepMs());
+        await store.write([part], oldestMs());
         this.#options.written([part]);
       }
     }
@@ -247,7 +251,7 @@ export class Ingest {
   }
 
   async #write(): Promise<void> {
-    const { store, warn, written, keepMs } = this.#options;
+    const { store, warn, written, oldestMs } = this.#options;
     const parts = [...this.#pending.values()];
     this.#pending = new Map();
     this.#pendingBytes = 0;
@@ -255,7 +259,7 @@ export class Ingest {
       return;
     }
     try {
-      await store.write(parts, Date.now() - keepMs());
+      await store.write(parts, oldestMs());
       written(parts);
     } catch (error) {
       warn(`frames are stored but not in the database: ${reasonOf(error).message}`);
@@ -279,17 +283,27 @@ export class Ingest {
         if (failures < MOST_FAILURES) {
           this.#behind.add(stream);
         } else {
-          this.#setAside.add(stream);
-          const { message } = reasonOf(error);
-          this.#options.warn(
-            `stream ${stream} is kept only as a file until the next start: ${message}`,
-          );
+          this.#putAside(stream, reasonOf(error).message);
         }
       });
     }
     if (this.#behind.size > 0) {
       setTimeout(() => void this.#catchUp(), RETRY_MS).unref();
     }
+  }
+
+  /** The cause may be one that passes, such as a full disk. */
+  #putAside(stream: string, message: string): void {
+    this.#setAside.add(stream);
+    this.#options.warn(
+      `stream ${stream} is kept only as a file; its rows are tried again in ${ASIDE_MS / 60_000} min: ${message}`,
+    );
+    setTimeout(() => {
+      this.#setAside.delete(stream);
+      this.#open.delete(stream);
+      this.#behind.add(stream);
+      void this.#catchUp();
+    }, ASIDE_MS).unref();
   }
 
   /** Stops accepting frames, and writes those that were acknowledged. */

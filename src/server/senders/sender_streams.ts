@@ -24,6 +24,7 @@ const MOST_STREAM_BYTES: Bytes = 64 << 20;
 const LONGEST_STREAM_MS: Millis = 86_400_000;
 /** The description of a sender's stream is shorter: labels are bounded. */
 const MOST_META_BYTES: Bytes = 1 << 20;
+const USUAL_META_BYTES: Bytes = 4 << 10;
 /** Streams of a sender whose profiles are recognized when they are sent again. */
 const KEPT_STREAMS = 2;
 /** Ids of profiles that are remembered of each sender. */
@@ -256,7 +257,11 @@ function addId(ids: Set<string>, id: string): void {
 
 function firstMeta(files: StreamFiles, stream: string) {
   try {
-    const start = files.read(stream, 0, MOST_META_BYTES);
+    // At a start, this is read of each stream.
+    let start = files.read(stream, 0, USUAL_META_BYTES);
+    if (namedBytes(start) === 0) {
+      start = files.read(stream, 0, MOST_META_BYTES);
+    }
     const reader = new StreamReader(stream, READ_LIMITS);
     reader.take(start.subarray(0, namedBytes(start)));
     return reader.meta;

@@ -20,6 +20,7 @@ import { reasonOf } from "../../model/errors/reason.js";
 import { storeInUse } from "../../model/errors/server_errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
 import { isCoarser, MERGED_TIER, TIERS, type Tier } from "../interface/tiers.js";
+import { KeptSums } from "./kept_sums.js";
 import { TABLES, type TableName } from "./schema.js";
 
 /** Raised with every change to a table. */
@@ -29,6 +30,8 @@ const OLDEST_VERSION = 1;
 const MS_PER_DAY = 86_400_000;
 const LONGEST_QUERY_MS = 20_000;
 const DAY_FILE = /^(\d{4}-\d\d-\d\d)(?:\.(10m|1h|1d))?\.duckdb$/;
+/** Days whose series are read in one query. */
+const MERGED_AT_ONCE = 50;
 const UNFINISHED = ".unfinished";
 
 export const DAY_TABLES = [
@@ -73,6 +76,8 @@ export class StoreDatabase {
   #retired: string[] = [];
   #building: DuckDBConnection | null = null;
   #isEnding = false;
+  /** Every change of profiles and samples must be reported to it. */
+  readonly sums = new KeptSums();
   /** The connection that writes days; only one write runs at a time. */
   readonly writer: DuckDBConnection;
   /** The connection that writes meta.duckdb at the same time. */
@@ -127,14 +132,56 @@ export class StoreDatabase {
     await writer.run(
       "CREATE TABLE IF NOT EXISTS verdict_holders (stream VARCHAR PRIMARY KEY, holders VARCHAR)",
     );
+    // The oldest day when unused rows were last removed.
+    await writer.run("CREATE TABLE IF NOT EXISTS swept (day VARCHAR)");
     if (version === null) {
       await writer.run(`INSERT INTO about VALUES (${STORE_VERSION})`);
     } else if (version < STORE_VERSION) {
       await writer.run(`UPDATE about SET version = ${STORE_VERSION}`);
     }
-    for (const [day, tier] of this.#foundDays()) {
-      await this.#attach(day, tier);
+    await this.#attachFound(this.#foundDays());
+  }
+
+  /** There may be many: what they need is looked up for all at once. */
+  async #attachFound(found: ReadonlyMap<Day, Tier>): Promise<void> {
+    for (const [day, tier] of found) {
+      await this.#attachFile(day, tier);
     }
+    const tables = await rowsOf(
+      this.metaWriter,
+      "SELECT database_name AS name, count(*) AS tables FROM duckdb_tables() GROUP BY ALL",
+    );
+    const counts = new Map(tables.map(({ name, tables: count }) => [String(name), Number(count)]));
+    const merged: string[] = [];
+    for (const [day, tier] of found) {
+      const schema = schemaNamed(day, tier);
+      // A crash may have come before the last of them.
+      if (counts.get(schema) !== tablesOf(tier).length) {
+        await createDay(this.metaWriter, schema, tier);
+      }
+      if (tier === MERGED_TIER) {
+        merged.push(schema);
+      }
+      this.#days.set(day, tier);
+    }
+    for (let at = 0; at < merged.length; at += MERGED_AT_ONCE) {
+      await this.#takeSeries(merged.slice(at, at + MERGED_AT_ONCE));
+    }
+  }
+
+  /** Series of merged profiles are in the files of their days. */
+  async #takeSeries(schemas: readonly string[]): Promise<void> {
+    const all = schemas.map((schema) => `SELECT * FROM ${schema}.rolled_series`);
+    await this.metaWriter.run(
+      `INSERT INTO series SELECT * FROM (${all.join(" UNION ALL ")})
+        WHERE series_id NOT IN (SELECT series_id FROM series)`,
+    );
+  }
+
+  async #attachFile(day: Day, tier: Tier): Promise<void> {
+    await this.metaWriter.run(
+      `ATTACH IF NOT EXISTS '${quoted(this.#fileOf(day, tier))}' AS ${schemaNamed(day, tier)}`,
+    );
   }
 
   /** The tier of each day. A crash may leave the finer file of a day that has been rolled up, and unfinished files. */
@@ -148,7 +195,7 @@ export class StoreDatabase {
       } else if (day !== undefined && !found.has(day)) {
         found.set(day, "raw");
       } else if (name.includes(UNFINISHED)) {
-        rmSync(join(folder, name), { force: true });
+        rmSync(join(folder, name), { recursive: true, force: true });
       }
     }
     for (const [day, tier] of found) {
@@ -194,14 +241,10 @@ export class StoreDatabase {
   async #attach(day: Day, tier: Tier): Promise<void> {
     const schema = schemaNamed(day, tier);
     await this.#closeRetired((name) => name === schema);
-    await this.metaWriter.run(
-      `ATTACH IF NOT EXISTS '${quoted(this.#fileOf(day, tier))}' AS ${schema}`,
-    );
+    await this.#attachFile(day, tier);
     await createDay(this.metaWriter, schema, tier);
     if (tier === MERGED_TIER) {
-      await this.metaWriter.run(
-        `INSERT INTO series SELECT * FROM ${schema}.rolled_series WHERE series_id NOT IN (SELECT series_id FROM series)`,
-      );
+      await this.#takeSeries([schema]);
     }
     this.#days.set(day, tier);
   }
@@ -209,6 +252,7 @@ export class StoreDatabase {
   async remove(day: Day): Promise<void> {
     const [schema, file] = [this.schemaOf(day), this.#fileOf(day, this.tierOf(day))];
     this.#days.delete(day);
+    this.sums.changed(null, Date.parse(day));
     await this.metaWriter.run(`DETACH ${schema}`);
     await this.#closeRetired((name) => name.startsWith(schemaNamed(day, "raw")));
     removeFile(file);
@@ -226,27 +270,42 @@ export class StoreDatabase {
     const path = this.#unfinishedOf(day, tier);
     const schema = `${schemaNamed(day, tier)}_new`;
     removeFile(path);
-    const connection = await this.#instance.connect();
-    this.#building = connection;
     try {
-      await connection.run(`ATTACH '${quoted(path)}' AS ${schema}`);
-      try {
-        await createDay(connection, schema, tier);
-        if (this.#isEnding) {
-          throw new Error("the store is closing");
+      await this.apart(async (connection) => {
+        await connection.run(`ATTACH '${quoted(path)}' AS ${schema}`);
+        try {
+          await createDay(connection, schema, tier);
+          if (this.#isEnding) {
+            throw new Error("the store is closing");
+          }
+          await fill(connection, schema);
+          await connection.run(`CHECKPOINT ${schema}`);
+        } finally {
+          await connection.run(`DETACH ${schema}`);
         }
-        await fill(connection, schema);
-        await connection.run(`CHECKPOINT ${schema}`);
-      } finally {
-        await connection.run(`DETACH ${schema}`);
-      }
+      });
     } catch (error) {
       removeFile(path);
       throw error;
+    }
+  }
+
+  /** Long work on a connection of its own, next to all that happens meanwhile; {@link endBuilds} interrupts it. Only one
+   * such work runs at a time. */
+  async apart<Result>(work: (connection: DuckDBConnection) => Promise<Result>): Promise<Result> {
+    const connection = await this.#instance.connect();
+    this.#building = connection;
+    try {
+      return await work(connection);
     } finally {
       this.#building = null;
       connection.closeSync();
     }
+  }
+
+  async setSwept(oldest: Day | ""): Promise<void> {
+    await this.metaWriter.run("DELETE FROM swept");
+    await this.metaWriter.run("INSERT INTO swept VALUES ($oldest)", { oldest });
   }
 
   get isEnding(): boolean {
@@ -278,6 +337,7 @@ export class StoreDatabase {
       removeFile(file);
       throw error;
     }
+    this.sums.changed(null, Date.parse(day));
     this.#retired.push(before.schema);
     removeFile(before.file);
   }
@@ -338,14 +398,31 @@ export class StoreDatabase {
     parameters: Record<string, DuckDBValue> = {},
     longestMs: Millis = LONGEST_QUERY_MS,
   ): Promise<Rows> {
+    return this.#read(longestMs, (connection) => rowsOf(connection, sql, parameters));
+  }
+
+  async #read<Result>(
+    longestMs: Millis,
+    read: (connection: DuckDBConnection) => Promise<Result>,
+  ): Promise<Result> {
     const connection = await this.#instance.connect();
     const watch = setTimeout(() => connection.interrupt(), longestMs);
     try {
-      return await rowsOf(connection, sql, parameters);
+      return await read(connection);
     } finally {
       clearTimeout(watch);
       connection.closeSync();
     }
+  }
+
+  /** As {@link query}, by column. */
+  async columns(
+    sql: string,
+    parameters: Record<string, DuckDBValue>,
+  ): Promise<Record<string, DuckDBValue[]>> {
+    return this.#read(LONGEST_QUERY_MS, async (connection) =>
+      (await connection.runAndReadAll(sql, parameters)).getColumnsObject(),
+    );
   }
 
   bytesOf(day: Day): Bytes {
@@ -426,13 +503,18 @@ function schemaNamed(day: Day, tier: Tier): string {
 }
 
 async function createDay(connection: DuckDBConnection, schema: string, tier: Tier): Promise<void> {
-  const tables = DAY_TABLES.map((table) => [table, columnsOf(table)] as const);
-  for (const [table, columns] of [...tables, ...(tier === "raw" ? [] : Object.entries(ROLLED))]) {
+  for (const [table, columns] of tablesOf(tier)) {
     await connection.run(`CREATE TABLE IF NOT EXISTS ${schema}.${table} (${columns})`);
   }
-  await connection.run(
-    `CREATE TABLE IF NOT EXISTS ${schema}.applied (stream VARCHAR PRIMARY KEY, end_offset BIGINT)`,
-  );
+}
+
+/** Names and columns of a day's tables. */
+function tablesOf(tier: Tier): (readonly [string, string])[] {
+  return [
+    ...DAY_TABLES.map((table) => [table, columnsOf(table)] as const),
+    ...(tier === "raw" ? [] : Object.entries(ROLLED)),
+    ["applied", "stream VARCHAR PRIMARY KEY, end_offset BIGINT"],
+  ];
 }
 
 /** And its log. */

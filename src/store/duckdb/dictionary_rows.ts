@@ -6,6 +6,7 @@ import { frameName, framesOf, labelPairs } from "../../model/profile/frame_text.
 import type { ProfileTables } from "../../model/profile/profile.js";
 import { contentId } from "./content_ids.js";
 import type { AddRow } from "./schema.js";
+import { stackIdOf } from "./stack_ids.js";
 
 const MAX_INTEGER = 2 ** 31 - 1;
 const KIND_NAMES = ["python", "native", "mark"] as const;
@@ -45,9 +46,7 @@ export class DictionaryRows {
     // Computed from the parent's id and the frame's own: parents come first.
     for (let stack = this.#stackIds.length; stack < stacks.length; stack++) {
       const parent = itemAt(this.#stackIds, uint32At(stacks.parent, stack));
-      this.#stackIds.push(
-        contentId("stack", parent, itemAt(this.#frameIds, uint32At(stacks.frame, stack))),
-      );
+      this.#stackIds.push(stackIdOf(parent, itemAt(this.#frameIds, uint32At(stacks.frame, stack))));
     }
     if (this.#stackSeen.length < stacks.length) {
       const seen = new Uint8Array(stacks.length);
@@ -56,11 +55,18 @@ export class DictionaryRows {
     }
   }
 
+  /** Rows that were written may have been removed: they are written again when they are needed. */
+  forgetWritten(): void {
+    this.#written.clear();
+    this.#stackSeen.fill(0);
+    this.#labelIds.length = 0;
+  }
+
   stackId(tables: ProfileTables, stack: StackId): bigint {
     const id = itemAt(this.#stackIds, stack);
     if (this.#stackSeen[stack] === 0) {
       this.#stackSeen[stack] = 1;
-      if (this.isNew(id)) {
+      if (this.#isNew(id)) {
         const frames = framesOf(tables, stack);
         this.#add(
           "stacks",
@@ -81,7 +87,7 @@ export class DictionaryRows {
       );
       id = contentId("label", ...pairs.flat());
       this.#labelIds[label] = id;
-      if (this.isNew(id)) {
+      if (this.#isNew(id)) {
         const keys = pairs.map(([key]) => key);
         const values = pairs.map(([, value]) => value);
         this.#add("labels", id, keys, values);
@@ -91,7 +97,7 @@ export class DictionaryRows {
   }
 
   /** True at the first call with an id. */
-  isNew(id: bigint): boolean {
+  #isNew(id: bigint): boolean {
     const isNew = !this.#written.has(id);
     this.#written.add(id);
     return isNew;
@@ -100,7 +106,7 @@ export class DictionaryRows {
   #frameId(tables: ProfileTables, frame: FrameId): bigint {
     const { frames, strings } = tables;
     const id = itemAt(this.#frameIds, frame);
-    if (this.isNew(id)) {
+    if (this.#isNew(id)) {
       this.#add(
         "frames",
         id,

@@ -3,6 +3,7 @@
  * A service's label keeps its first values; further ones become {@link OVERFLOW}, so their figures stay in every sum.
  */
 import { createHash } from "node:crypto";
+import type { DuckDBConnection } from "@duckdb/node-api";
 import type { LabelUse } from "../interface/store.js";
 import { type Rows, rowsOf, type StoreDatabase } from "./database.js";
 
@@ -11,6 +12,9 @@ export const OVERFLOW = "__overflow__";
 const MOST_COUNTED = 10_000;
 const MOST_COUNTED_OF_ALL = 200_000;
 const HASH_LENGTH = 16;
+
+/** Rows `r` of the parameter. */
+const ROWS_SQL = `SELECT unnest(from_json($rows, '[{"service": "VARCHAR", "label": "VARCHAR", "value": "VARCHAR"}]')) AS r`;
 
 interface Known {
   readonly service: string;
@@ -25,6 +29,8 @@ export class LabelBudget {
   readonly #known = new Map<string, Known>();
   /** Values beyond the budget, of all labels. */
   #counted = 0;
+  /** Values that were accepted since {@link noteAccepted}, as they are in {@link keyOf}. */
+  #noted: Set<string> | null = null;
   /** Accepted values that are not in the table yet. */
   #added: { service: string; label: string; value: string }[] = [];
 
@@ -51,6 +57,7 @@ export class LabelBudget {
   accepted(service: string, label: string, value: string): string {
     const { values, overflowed } = this.#of(service, label);
     if (values.has(value)) {
+      this.#noted?.add(keyOf(service, label, value));
       return value;
     }
     if (values.size >= this.#most) {
@@ -62,6 +69,7 @@ export class LabelBudget {
       return OVERFLOW;
     }
     values.add(value);
+    this.#noted?.add(keyOf(service, label, value));
     this.#added.push({ service, label, value });
     return value;
   }
@@ -75,14 +83,58 @@ export class LabelBudget {
     this.#added = [];
     try {
       await metaWriter.run(
-        `INSERT OR IGNORE INTO label_values SELECT r.service, r.label, r.value FROM (
-          SELECT unnest(from_json($rows, '[{"service": "VARCHAR", "label": "VARCHAR", "value": "VARCHAR"}]')) AS r)`,
+        `INSERT OR IGNORE INTO label_values SELECT r.service, r.label, r.value FROM (${ROWS_SQL})`,
         { rows: JSON.stringify(added) },
       );
     } catch (error) {
       this.#added = [...added, ...this.#added];
       throw error;
     }
+  }
+
+  /** Notes the values that are accepted from now on, until {@link endNotes}. */
+  noteAccepted(): void {
+    this.#noted = new Set();
+  }
+
+  endNotes(): void {
+    this.#noted = null;
+  }
+
+  /** Removes the values of the connection's table `unused_values` that have not been noted, in one transaction with `more`. */
+  async remove(connection: DuckDBConnection, more: () => Promise<void>): Promise<void> {
+    const unused = (await rowsOf(connection, "SELECT service, label, value FROM unused_values"))
+      .map((row) => ({
+        service: String(row.service),
+        label: String(row.label),
+        value: String(row.value),
+      }))
+      .filter(({ service, label, value }) => !this.#noted?.has(keyOf(service, label, value)));
+    await connection.run("BEGIN");
+    try {
+      await connection.run(
+        `DELETE FROM label_values WHERE (service, label, value) IN (SELECT (r.service, r.label, r.value) FROM (${ROWS_SQL}))`,
+        { rows: JSON.stringify(unused) },
+      );
+      await more();
+      await connection.run("COMMIT");
+    } catch (error) {
+      await connection.run("ROLLBACK").catch(() => {}); // the first error is more informative
+      throw error;
+    }
+    for (const { service, label, value } of unused) {
+      const { values } = this.#of(service, label);
+      values.delete(value);
+      if (values.size === 0) {
+        this.#forget(service, label);
+      }
+    }
+  }
+
+  #forget(service: string, label: string): void {
+    const key = keyOf(service, label);
+    this.#counted -= this.#known.get(key)?.overflowed.size ?? 0;
+    this.#known.delete(key);
   }
 
   uses(): LabelUse[] {
@@ -92,7 +144,7 @@ export class LabelBudget {
   }
 
   #of(service: string, label: string): Known {
-    const key = JSON.stringify([service, label]);
+    const key = keyOf(service, label);
     let known = this.#known.get(key);
     if (known === undefined) {
       known = { service, label, values: new Set(), overflowed: new Set() };
@@ -100,4 +152,8 @@ export class LabelBudget {
     }
     return known;
   }
+}
+
+function keyOf(...parts: string[]): string {
+  return JSON.stringify(parts);
 }

@@ -11,6 +11,7 @@ export class MetaStaging {
   /** By id; a newer row replaces an older one. */
   readonly #rows = new Map<MetaTable, Map<bigint, readonly ColumnValue[]>>();
   #isPrepared = false;
+  #noted: Set<bigint> | null = null;
 
   constructor(database: StoreDatabase) {
     this.#database = database;
@@ -26,7 +27,21 @@ export class MetaStaging {
       this.#rows.set(table, rows);
     }
     rows.set(values[0] as bigint, values);
+    this.#noted?.add(values[0] as bigint);
   };
+
+  /** Notes the ids of rows that are added from now on, until {@link endNotes}. */
+  noteStaged(): void {
+    this.#noted = new Set();
+  }
+
+  get noted(): ReadonlySet<bigint> {
+    return this.#noted ?? new Set();
+  }
+
+  endNotes(): void {
+    this.#noted = null;
+  }
 
   /** Discards the collected rows. */
   clear(): void {
@@ -85,6 +100,6 @@ export class MetaStaging {
   }
 }
 
-function isMeta(table: TableName): table is MetaTable {
+export function isMeta(table: TableName): table is MetaTable {
   return (META_TABLES as readonly string[]).includes(table);
 }

@@ -55,7 +55,7 @@ const CARRY_SHARE = 0.15;
 const RECEIVED_INTERVALS = 4;
 const SHORTEST_RECEIVED_CARRY_MS: Millis = 120_000;
 /** A profile is stored at least this often, even if nothing has changed. */
-const LONGEST_UNSTORED_MS: Millis = 600_000;
+export const LONGEST_UNSTORED_MS: Millis = 600_000;
 
 /** The figures of one row of the `samples` table. */
 interface SampleFigures {
@@ -74,6 +74,7 @@ export class SampleRows {
   readonly #add: AddRow;
   readonly #samples: SampleTarget;
   readonly #dictionaries: DictionaryRows;
+  readonly #profileIds = new Set<bigint>();
   /** The previous profile: its allocated figures are subtracted. */
   #before: KnownSites | null = null;
   #lastMs: TimeMs | null = null;
@@ -84,6 +85,10 @@ export class SampleRows {
     this.#add = add;
     this.#samples = samples;
     this.#dictionaries = new DictionaryRows(add, (name, value) => series.label(name, value));
+  }
+
+  forgetWritten(): void {
+    this.#dictionaries.forgetWritten();
   }
 
   addProfile(profile: Profile): void {
@@ -222,9 +227,10 @@ export class SampleRows {
     const durationMs =
       isReceived || this.#lastMs === null ? profile.durationMs : timeMs - this.#lastMs;
     owners.forEach(({ seriesId, profileId }, process) => {
-      if (!this.#dictionaries.isNew(profileId)) {
+      if (this.#profileIds.has(profileId)) {
         return;
       }
+      this.#profileIds.add(profileId);
       const { liveBytes, allocatedBytes } = itemAt(totals, process);
       const { periodBytes } = itemAt(processes, process);
       this.#add(

@@ -53,6 +53,10 @@ export class SeriesRows {
     return this.#recording.meta.sender !== undefined;
   }
 
+  get service(): string {
+    return this.#identity.service;
+  }
+
   /** The value of one of its labels as it is stored. */
   label(name: string, value: string): string {
     return this.#accepted(this.#identity.service, name, value);

@@ -31,6 +31,22 @@ export function daysOf(item: StreamItem): Day[] {
   }
 }
 
+/** The earliest time from which an item changes profiles or how long they are valid; null: it changes none. */
+export function changedFromMs(item: StreamItem): TimeMs | null {
+  switch (item.kind) {
+    case "profile":
+      return item.profile.timeMs;
+    case "end":
+      return item.end.timeMs;
+    case "processes": {
+      const ends = item.rows.flatMap(({ endedMs }) => endedMs ?? []);
+      return ends.length === 0 ? null : Math.min(...ends);
+    }
+    default:
+      return null;
+  }
+}
+
 function daysNamed(times: ArrayLike<TimeMs>): Day[] {
   const days: Day[] = [];
   let isOnLast = (_timeMs: TimeMs) => false;
@@ -59,6 +75,15 @@ export class StreamRows {
     this.#stream = stream;
     this.#sink = sink;
     this.#accepted = accepted;
+  }
+
+  get service(): string {
+    return this.#seriesRows().service;
+  }
+
+  /** Rows of dictionaries that were written may have been removed. */
+  forgetWritten(): void {
+    this.#samples?.forgetWritten();
   }
 
   /** Stores a stream's description of its processes. */

@@ -6,7 +6,7 @@ import type { StreamItem } from "../../recording/stream_reader.js";
 import { type Day, dayNamed, rowsOf, StoreDatabase } from "../duckdb/database.js";
 import { DayWriter } from "../duckdb/day_writer.js";
 import { LabelBudget } from "../duckdb/label_budget.js";
-import { MetaStaging } from "../duckdb/meta_staging.js";
+import { isMeta, MetaStaging } from "../duckdb/meta_staging.js";
 import { fleetEvidence, fleetServices, fleetSites } from "../duckdb/queries/fleet_evidence.js";
 import { fleetPeaks } from "../duckdb/queries/fleet_peaks.js";
 import { figureSeries, labelNames, labelSets, labelValues } from "../duckdb/queries/labels.js";
@@ -22,7 +22,7 @@ import {
 import { storageUse, streamsAbout } from "../duckdb/queries/storage.js";
 import { versionGauges } from "../duckdb/queries/version_gauges.js";
 import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
-import { daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
+import { changedFromMs, daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
 import type { FigureSeriesQuery, LabelQuery } from "../interface/labels.js";
 import type {
   LabelUse,
@@ -39,9 +39,7 @@ import type {
 } from "../interface/store.js";
 import type { Window } from "../interface/window.js";
 import { bytesOf, retainDays } from "./retention.js";
-
-/** Discards rows that are already in the database; only the state of their stream must still be updated. */
-const NOWHERE: RowSink = { add: () => {}, samples: NO_SAMPLES };
+import { sweep } from "./sweep.js";
 
 /** The embedded store: DuckDB files in one folder (database.ts). */
 export class DuckdbStore implements Store {
@@ -51,11 +49,23 @@ export class DuckdbStore implements Store {
   readonly #streams = new Map<string, StreamRows>();
   #lastWrite: Promise<unknown> = Promise.resolve();
   #lastRetain: Promise<unknown> = Promise.resolve();
+  /** For rows of a day that are already in the database. Rows that they refer to are staged: retention may have removed
+   * them. */
+  readonly #written: RowSink;
+  #recordings = 0;
 
   private constructor(database: StoreDatabase, labels: LabelBudget) {
     this.#database = database;
     this.#labels = labels;
     this.#meta = new MetaStaging(database);
+    this.#written = {
+      add: (table, ...values) => {
+        if (isMeta(table)) {
+          this.#meta.add(table, ...values);
+        }
+      },
+      samples: NO_SAMPLES,
+    };
   }
 
   /** Throws TidemarkError. */
@@ -79,8 +89,9 @@ export class DuckdbStore implements Store {
 
   write(parts: readonly StreamPart[], oldestMs: TimeMs): Promise<void> {
     return this.#oneByOne(async () => {
+      const services = new Map<string, string>();
       try {
-        await this.#write(parts, dayNamed(oldestMs));
+        await this.#write(parts, dayNamed(oldestMs), services);
       } catch (error) {
         this.#meta.clear();
         for (const { stream } of parts) {
@@ -89,11 +100,28 @@ export class DuckdbStore implements Store {
         throw error instanceof TidemarkError
           ? error
           : fileUnusable(this.#database.folder, "write", reasonOf(error).message);
+      } finally {
+        this.#dropSums(parts, services);
       }
     });
   }
 
-  async #write(parts: readonly StreamPart[], oldest: Day): Promise<void> {
+  /** Also after an error: a part may be written. */
+  #dropSums(parts: readonly StreamPart[], services: ReadonlyMap<string, string>): void {
+    for (const { stream, items } of parts) {
+      const times = items.flatMap((item) => changedFromMs(item) ?? []);
+      if (times.length > 0) {
+        this.#database.sums.changed(services.get(stream) ?? null, Math.min(...times));
+      }
+    }
+  }
+
+  /** Fills `services`, by stream. */
+  async #write(
+    parts: readonly StreamPart[],
+    oldest: Day,
+    services: Map<string, string>,
+  ): Promise<void> {
     const turns = new Turns();
     for (const part of parts) {
       const rows = this.#rowsOf(part);
@@ -101,6 +129,7 @@ export class DuckdbStore implements Store {
         rows.describe(item, { add: this.#meta.add, samples: NO_SAMPLES });
         await turns.next();
       }
+      services.set(part.stream, rows.service);
     }
     for (const [day, partsOfDay] of partsByDay(parts)) {
       if (day >= oldest) {
@@ -124,7 +153,7 @@ export class DuckdbStore implements Store {
       if (items[0]?.kind !== "meta") {
         throw new Error(`stream ${stream} is not given from its start`);
       }
-      rows = new StreamRows(stream, NOWHERE, (...label) => this.#labels.accepted(...label));
+      rows = new StreamRows(stream, this.#written, (...label) => this.#labels.accepted(...label));
       this.#streams.set(stream, rows);
     }
     return rows;
@@ -143,7 +172,7 @@ samples without their stack would be lost, but a stack without samples is harmle
         const rows = this.#streams.get(stream) as StreamRows;
         const done = applied.get(stream) ?? 0;
         for (const item of items) {
-          rows.write(item, day, item.endOffset > done ? target : NOWHERE);
+          rows.write(item, day, item.endOffset > done ? target : this.#written);
           await turns.next();
         }
       }
@@ -270,12 +299,45 @@ samples without their stack would be lost, but a stack without samples is harmle
     });
   }
 
-  retain(retention: Retention, nowMs: TimeMs): Promise<Retained> {
-    const result = this.#lastRetain.then(() =>
-      retainDays(this.#database, (work) => this.#oneByOne(work), retention, nowMs),
-    );
+  retain(
+    retention: Retention,
+    nowMs: TimeMs,
+    recordings: readonly string[] = [],
+  ): Promise<Retained> {
+    const result = this.#lastRetain.then(async () => {
+      const alone = <Result>(work: () => Promise<Result>) => this.#oneByOne(work);
+      const retained = await retainDays(this.#database, alone, retention, nowMs);
+      await this.#sweep(recordings);
+      return retained;
+    });
     this.#lastRetain = result.catch(() => {});
     return result;
+  }
+
+  /** If something was removed since the last time. */
+  async #sweep(recordings: readonly string[]): Promise<void> {
+    const oldest = this.#database.days[0] ?? "";
+    const wereRemoved = recordings.length < this.#recordings;
+    this.#recordings = recordings.length;
+    const [swept] = await this.#database.query("SELECT day FROM swept");
+    if ((swept?.day === oldest && !wereRemoved) || this.#database.isEnding) {
+      return;
+    }
+    try {
+      await sweep({
+        database: this.#database,
+        alone: (work) => this.#oneByOne(work),
+        meta: this.#meta,
+        labels: this.#labels,
+        streams: this.#streams,
+        recordings,
+      });
+      await this.#oneByOne(() => this.#database.setSwept(oldest));
+    } catch (error) {
+      if (!this.#database.isEnding) {
+        throw error;
+      }
+    }
   }
 
   async use(): Promise<StoreUse> {

@@ -46,11 +46,21 @@ export interface SeriesQuery extends Selection, Window {
   readonly stepMs: Millis;
 }
 
+/** A label that the program itself set where it allocates. */
+export interface SampleLabel {
+  readonly name: string;
+  readonly value: string;
+}
+
 export interface ProfileQuery extends Window {
   /** A service's processes, or those that labels select. */
   readonly of: Selection | readonly LabelMatcher[];
   /** The number of stacks to return; the others become one site, "other". */
   readonly mostStacks: number;
+  /** Rows of a stack are separate for each value of this label of `tidemark.label`. */
+  readonly byLabel?: string;
+  /** Counts only what was allocated under this value of such a label; "": under none. */
+  readonly where?: SampleLabel;
   /** Counts only live bytes of these ages, from the age classes that are completely within the range. */
   readonly ages?: { readonly leastMs: Millis; readonly mostMs: Millis };
 }
@@ -231,8 +241,9 @@ export interface Store {
   figureSeries(query: FigureSeriesQuery): Promise<FigureSeries[]>;
   versionGauges(nowMs: TimeMs): Promise<VersionGauges[]>;
   putVerdict(verdict: VerdictRow): Promise<void>;
-  /** Moves days to coarser tiers, and removes them. After an error, each day is in one tier, whole. */
-  retain(retention: Retention, nowMs: TimeMs): Promise<Retained>;
+  /** Moves days to coarser tiers, and removes them, with what only they referred to. After an error, each day is in one
+   * tier, whole. `recordings`: streams whose recordings are stored; what is known about their processes stays. */
+  retain(retention: Retention, nowMs: TimeMs, recordings?: readonly string[]): Promise<Retained>;
   use(): Promise<StoreUse>;
   storage(): Promise<StorageUse>;
   /** By stream, of those that are known. */

@@ -176,7 +176,12 @@ export async function fleetSites(
 async function stacksOf(database: StoreDatabase, rows: Rows): Promise<Map<bigint, FrameJson[]>> {
   const kinds = Object.keys(FrameKind) as (keyof typeof FrameKind)[];
   return new Map(
-    [...(await framesOfStacks(database, rows))].map(([id, frames]) => [
+    [
+      ...(await framesOfStacks(
+        database,
+        rows.map((row) => row.stack_id as bigint),
+      )),
+    ].map(([id, frames]) => [
       id,
       frames.map(({ name, file, line, kind }) => ({
         ...{ function: name, file, line },

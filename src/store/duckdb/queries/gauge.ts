@@ -7,6 +7,9 @@ import type { Window } from "../../interface/window.js";
 /** A process is polled at least every 2 minutes; an older reading is not carried forward. */
 export const CARRY_MS = 300_000;
 
+/** How long a profile is valid at most; those of runs that are longer than 50 days are valid for longer, which is rare. */
+export const LONGEST_CARRY_MS = 8 * 86_400_000;
+
 /** Figures that are read at growing intervals are valid for longer: 12 % of the run's length, and a little more. */
 const RARE_CARRY = "greatest(600000, (m.ts_ms - s.recorded_ms) * 0.15)";
 

@@ -1,61 +1,16 @@
 /** The flame graph of a window: profiles of many processes, merged by stack. */
+import { addAt, float64At, int32At, uint32At } from "../../../model/base/columns.js";
+import type { TimeMs } from "../../../model/base/units.js";
 import { Domain, FrameKind } from "../../../model/profile/profile.js";
 import { newSiteTable } from "../../../model/profile/site_columns.js";
 import { ProfileTablesBuilder } from "../../../model/profile/tables_builder.js";
 import type { ProfileQuery, WindowProfile } from "../../interface/store.js";
-import type { Rows, StoreDatabase } from "../database.js";
-import { selectionSql, selectionValues, windowValues } from "./gauge.js";
+import type { Window } from "../../interface/window.js";
+import type { StoreDatabase } from "../database.js";
+import { type KeptStack, type KeptSums, type SpanSums, SUMMED } from "../kept_sums.js";
+import { selectionSql, selectionValues } from "./gauge.js";
 import { matchersSql } from "./labels.js";
-
-const MS_PER_DAY = 86_400_000;
-
-/** Each profile counts for the share of the window in which it was the newest of its process; its allocated bytes count
-completely if the profile is in the window. */
-const HELD_SQL = (profiles: string, condition: string) => `
-  WITH chosen AS (SELECT s.series_id, s.root_id, s.ended_ms FROM series s WHERE ${condition}),
-    held AS (
-      SELECT p.profile_id, p.samples_id, p.series_id, p.ts_ms, chosen.root_id,
-        least(
-          coalesce(lead(p.ts_ms) OVER (PARTITION BY p.series_id ORDER BY p.ts_ms), 9007199254740991),
-          p.ts_ms + p.carry_ms,
-          CASE WHEN chosen.ended_ms > 0 THEN chosen.ended_ms ELSE 9007199254740991 END,
-          $end_ms
-        ) AS until_ms
-      FROM ${profiles} p JOIN chosen USING (series_id)
-      WHERE p.ts_ms >= $start_ms - ${MS_PER_DAY} AND p.ts_ms < $end_ms)`;
-
-const SAMPLES_SQL = (profiles: string, samples: string, condition: string, ages: string) => `
-  ${HELD_SQL(profiles, condition)},
-    weighed AS (
-      SELECT samples_id,
-        sum(greatest(0, until_ms - greatest(ts_ms, $start_ms))) / ($end_ms - $start_ms) AS live_weight,
-        max(CASE WHEN samples_id = profile_id AND ts_ms >= $start_ms THEN 1 ELSE 0 END) AS counts,
-        count(*) AS profiles
-      FROM held GROUP BY samples_id)
-  SELECT x.stack_id, x.domain,
-    sum(x.live_bytes * w.live_weight) AS live_bytes,
-    sum(x.live_objects * w.live_weight) AS live_objects,
-    sum(x.live_variance * w.live_weight) AS live_variance,
-    sum(x.allocated_bytes * w.counts) AS allocated_bytes,
-    sum(x.allocated_objects * w.counts) AS allocated_objects
-  FROM ${samples} x JOIN weighed w ON x.profile_id = w.samples_id
-  WHERE (w.live_weight > 0 OR w.counts > 0) AND (${ages})
-  GROUP BY x.stack_id, x.domain
-  ORDER BY live_bytes DESC, allocated_bytes DESC, x.stack_id`;
-
-/**
- * An instance counts from the first to the last moment at which one of its processes has a profile. A merged profile, of
- * no root, counts for those that it is the sum of.
- */
-const INSTANCES_SQL = (profiles: string, counts: string, condition: string) => `
-  ${HELD_SQL(profiles, condition)},
-    valid AS (
-      SELECT *, greatest(ts_ms, $start_ms) AS from_ms FROM held WHERE until_ms > greatest(ts_ms, $start_ms))
-  SELECT coalesce(sum(span), 0) / ($end_ms - $start_ms) AS instances FROM (
-    SELECT max(until_ms) - min(from_ms) AS span FROM valid WHERE root_id <> 0 GROUP BY root_id
-    UNION ALL
-    SELECT (v.until_ms - v.from_ms) * c.instances
-    FROM valid v JOIN ${counts} c ON c.series_id = v.series_id AND c.ts_ms = v.ts_ms WHERE v.root_id = 0)`;
+import { type Selected, windowSums } from "./window_sums.js";
 
 /** Class b has ages of 2^(b-1) to 2^b ms. */
 function agesSql({ ages }: ProfileQuery): string {
@@ -71,31 +26,128 @@ export async function windowProfile(
   database: StoreDatabase,
   query: ProfileQuery,
 ): Promise<WindowProfile> {
-  const days = database.daysIn(query.startMs - MS_PER_DAY, query.endMs);
   const { of } = query;
   const condition =
     "service" in of
       ? { sql: selectionSql(of), values: selectionValues(of) }
       : await matchersSql(database, of);
-  const profiles = database.union("profiles", days);
-  const samples = database.union("samples", days);
-  const values = { ...windowValues(query), ...condition.values };
-  const sql = SAMPLES_SQL(profiles, samples, condition.sql, agesSql(query));
-  const rows = await database.query(sql, values);
-  const [count] = await database.query(
-    INSTANCES_SQL(profiles, database.rolledCounts(days), condition.sql),
-    values,
+  const selected = {
+    condition,
+    ofSamples: samplesCondition(query),
+    labelSql: query.byLabel === undefined ? "''" : labelSql("$label"),
+    service: serviceOf(of),
+  };
+  const { rows, instances } = await database.sums.use(async () => {
+    const spans = await windowSums(database, query, selected);
+    return { rows: mergedRows(database.sums, spans, query), instances: instancesOf(spans, query) };
+  });
+  const shown = rows.slice(0, query.mostStacks);
+  const rest = rows.slice(query.mostStacks);
+  const stacks = await framesOfStacks(
+    database,
+    shown.map(({ stackId }) => stackId),
   );
-  const live = rows.filter((row) => Number(row.live_bytes) > 0 || Number(row.allocated_bytes) > 0);
-  const shown = live.slice(0, query.mostStacks);
-  const rest = live.slice(query.mostStacks);
-  const stacks = await framesOfStacks(database, shown);
   return {
     ...profileOf(query, shown, rest, stacks),
     otherStacks: rest.length,
     profiles: rows.length,
-    instances: Number(count?.instances ?? 0),
+    instances,
   };
+}
+
+/** The value of a label of samples; '' if they do not have it. */
+function labelSql(name: string): string {
+  return `coalesce(list_extract(l.vals, list_position(l.keys, ${name})), '')`;
+}
+
+function samplesCondition(query: ProfileQuery): Selected["ofSamples"] {
+  const { byLabel, where } = query;
+  return {
+    sql: [
+      agesSql(query),
+      ...(where === undefined ? [] : [`${labelSql("$where_name")} = $where_value`]),
+    ].join(" AND "),
+    values: {
+      ...(byLabel === undefined ? {} : { label: byLabel }),
+      ...(where === undefined ? {} : { where_name: where.name, where_value: where.value }),
+    },
+  };
+}
+
+/** The service that all selected processes are of. */
+function serviceOf(of: ProfileQuery["of"]): string | null {
+  if ("service" in of) {
+    return of.service;
+  }
+  const exact = of.find(
+    ({ name, operator }) => operator === "=" && (name === "service_name" || name === "service"),
+  );
+  return exact?.value ?? null;
+}
+
+/** Means over the window of live figures, and sums of allocated figures, of one stack and allocator. */
+type MergedRow = KeptStack & Readonly<Record<(typeof SUMMED)[number], number>>;
+
+/** The largest first. */
+function mergedRows(
+  sums: KeptSums,
+  spans: readonly SpanSums[],
+  { startMs, endMs }: Window,
+): MergedRow[] {
+  const places = new Int32Array(sums.stackCount).fill(-1);
+  const stacks: number[] = [];
+  for (const span of spans) {
+    for (const stack of span.stacks) {
+      if (places[stack] === -1) {
+        places[stack] = stacks.push(stack) - 1;
+      }
+    }
+  }
+  const totals = Object.fromEntries(
+    SUMMED.map((name) => [name, new Float64Array(stacks.length)]),
+  ) as SpanSums["figures"];
+  for (const { stacks: ofSpan, figures } of spans) {
+    for (const name of SUMMED) {
+      const [from, to] = [figures[name], totals[name]];
+      for (let at = 0; at < ofSpan.length; at++) {
+        addAt(to, int32At(places, uint32At(ofSpan, at)), float64At(from, at));
+      }
+    }
+  }
+  const lengthMs = endMs - startMs;
+  return stacks
+    .map((stack, at) => ({
+      ...sums.stackAt(stack),
+      live_bytes: float64At(totals.live_bytes, at) / lengthMs,
+      live_objects: float64At(totals.live_objects, at) / lengthMs,
+      live_variance: float64At(totals.live_variance, at) / lengthMs,
+      allocated_bytes: float64At(totals.allocated_bytes, at),
+      allocated_objects: float64At(totals.allocated_objects, at),
+    }))
+    .filter((row) => row.live_bytes > 0 || row.allocated_bytes > 0)
+    .sort(
+      (a, b) =>
+        b.live_bytes - a.live_bytes ||
+        b.allocated_bytes - a.allocated_bytes ||
+        (a.stackId < b.stackId ? -1 : a.stackId > b.stackId ? 1 : a.label < b.label ? -1 : 1),
+    );
+}
+
+/** An instance counts from the first to the last moment at which one of its processes has a profile. */
+function instancesOf(spans: readonly SpanSums[], { startMs, endMs }: Window): number {
+  const lives = new Map<bigint, readonly [TimeMs, TimeMs]>();
+  let ms = 0;
+  for (const span of spans) {
+    ms += span.mergedMs;
+    for (const [root, [from, to]] of span.lives) {
+      const [first, last] = lives.get(root) ?? [from, to];
+      lives.set(root, [Math.min(first, from), Math.max(last, to)]);
+    }
+  }
+  for (const [from, to] of lives.values()) {
+    ms += to - from;
+  }
+  return ms / (endMs - startMs);
 }
 
 interface StoredFrame {
@@ -108,9 +160,9 @@ interface StoredFrame {
 /** By stack id: its frames, leaf first. */
 export async function framesOfStacks(
   database: StoreDatabase,
-  rows: Rows,
+  stackIds: readonly bigint[],
 ): Promise<Map<bigint, StoredFrame[]>> {
-  const ids = [...new Set(rows.map((row) => row.stack_id as bigint))];
+  const ids = [...new Set(stackIds)];
   if (ids.length === 0) {
     return new Map();
   }
@@ -143,9 +195,9 @@ export async function framesOfStacks(
 }
 
 function profileOf(
-  { startMs, endMs }: ProfileQuery,
-  shown: Rows,
-  rest: Rows,
+  { startMs, endMs, byLabel = "" }: ProfileQuery,
+  shown: readonly MergedRow[],
+  rest: readonly MergedRow[],
   stacks: ReadonlyMap<bigint, StoredFrame[]>,
 ): Pick<WindowProfile, "tables" | "snapshot"> {
   const builder = new ProfileTablesBuilder();
@@ -154,7 +206,7 @@ function profileOf(
   builder.addThread({ process, tid: 0, name: "", isMain: true });
   const sites = newSiteTable(shown.length + (rest.length > 0 ? 1 : 0), 1);
   shown.forEach((row, at) => {
-    const frames = stacks.get(row.stack_id as bigint) ?? [];
+    const frames = stacks.get(row.stackId) ?? [];
     sites.stack[at] = frames.reduceRight(
       (parent, { name, file, line, kind }) =>
         builder.stack(
@@ -163,7 +215,10 @@ function profileOf(
         ),
       0,
     );
-    sites.domain[at] = Domain[String(row.domain) as keyof typeof Domain] ?? Domain.python;
+    sites.domain[at] = Domain[row.domain as keyof typeof Domain] ?? Domain.python;
+    if (row.label !== "") {
+      sites.label[at] = builder.label(0, builder.string(byLabel), builder.string(row.label));
+    }
     addFigures(sites, at, row);
   });
   if (rest.length > 0) {
@@ -198,8 +253,8 @@ const FIGURES = [
   ["cohortBytes", "live_bytes"],
 ] as const;
 
-function addFigures(sites: ReturnType<typeof newSiteTable>, at: number, row: Rows[number]): void {
+function addFigures(sites: ReturnType<typeof newSiteTable>, at: number, row: MergedRow): void {
   for (const [column, name] of FIGURES) {
-    sites[column][at] = (sites[column][at] ?? 0) + Math.max(0, Number(row[name] ?? 0));
+    sites[column][at] = (sites[column][at] ?? 0) + Math.max(0, row[name]);
   }
 }

@@ -1,0 +1,257 @@
+/**
+ * Profiles of a window summed by stack. The window is cut at the limits of hours and days:
+ *
+ *     15:40 │ 16:00  17:00 ... 24:00 │ day │ day │ ... │ 0:00 ... 9:00 │ 9:20
+ *      now  │         kept           │       kept      │     kept      │ now
+ *
+ * Sums of whole hours and days are kept (kept_sums.ts).
+ */
+import type { DuckDBValue } from "@duckdb/node-api";
+import type { Millis, TimeMs } from "../../../model/base/units.js";
+import type { Window } from "../../interface/window.js";
+import type { StoreDatabase } from "../database.js";
+import { type SpanSums, SUMMED, type SumsKey } from "../kept_sums.js";
+import { LONGEST_UNSTORED_MS } from "../sample_rows.js";
+import { LONGEST_CARRY_MS } from "./gauge.js";
+
+const HOUR_MS: Millis = 3_600_000;
+const DAY_MS: Millis = 24 * HOUR_MS;
+/** A shorter window is read at once. */
+const SHORTEST_CUT_MS: Millis = 3 * HOUR_MS;
+
+/** Spans that are read at once: more take less time, but more memory. */
+const MOST_AT_ONCE = 12;
+
+/** Spans of the same length. */
+interface Part {
+  readonly startMs: TimeMs;
+  readonly endMs: TimeMs;
+  readonly stepMs: Millis;
+  readonly isKept: boolean;
+}
+
+export interface Selected {
+  readonly condition: { readonly sql: string; readonly values: Record<string, DuckDBValue> };
+  /** A condition on samples `x` and their labels `l`. */
+  readonly ofSamples: { readonly sql: string; readonly values: Record<string, DuckDBValue> };
+  /** The label whose values are distinguished, as SQL; `''` for none. */
+  readonly labelSql: string;
+  /** If all are of one. */
+  readonly service: string | null;
+}
+
+/** The sums of spans that make up the window, without those in which the store has no data. Their rows of stacks are those
+ * of `database.sums`, within a call of its `use`. */
+export async function windowSums(
+  database: StoreDatabase,
+  window: Window,
+  selected: Selected,
+): Promise<SpanSums[]> {
+  const { condition, ofSamples, labelSql, service } = selected;
+  const { sums } = database;
+  const key: SumsKey = {
+    text: JSON.stringify([condition, ofSamples, labelSql]),
+    service,
+  };
+  const all: SpanSums[] = [];
+  for (const part of partsOf(withData(database, window), Date.now())) {
+    if (!part.isKept) {
+      all.push(...(await summed(database, part, selected)));
+      continue;
+    }
+    for (const run of runsOf(part, (startMs, endMs) => sums.find(key, startMs, endMs))) {
+      all.push(
+        ...("found" in run
+          ? [run.found]
+          : await sums.sum(key, run.missing.endMs, () => summed(database, run.missing, selected))),
+      );
+    }
+  }
+  return all;
+}
+
+/** The spans that are found, and between them those that are missing, several at a time. */
+function runsOf(
+  { startMs, endMs, stepMs }: Part,
+  find: (startMs: TimeMs, endMs: TimeMs) => SpanSums | undefined,
+): ({ readonly found: SpanSums } | { readonly missing: Part })[] {
+  const runs: ({ found: SpanSums } | { missing: Part })[] = [];
+  for (let at = startMs; at < endMs; at += stepMs) {
+    const found = find(at, at + stepMs);
+    const last = runs.at(-1);
+    if (found !== undefined) {
+      runs.push({ found });
+    } else if (
+      last !== undefined &&
+      "missing" in last &&
+      at - last.missing.startMs < (MOST_AT_ONCE - 1) * stepMs
+    ) {
+      last.missing = { ...last.missing, endMs: at + stepMs };
+    } else {
+      runs.push({ missing: { startMs: at, endMs: at + stepMs, stepMs, isKept: true } });
+    }
+  }
+  return runs;
+}
+
+function withData({ days }: StoreDatabase, { startMs, endMs }: Window): Window {
+  const [first, last] = [days[0], days.at(-1)];
+  return first === undefined || last === undefined
+    ? { startMs, endMs: startMs }
+    : {
+        startMs: Math.max(Math.round(startMs), Date.parse(first)),
+        endMs: Math.min(Math.round(endMs), Date.parse(last) + DAY_MS + LONGEST_CARRY_MS),
+      };
+}
+
+/** Exported for its test. */
+export function partsOf({ startMs, endMs }: Window, nowMs: TimeMs): Part[] {
+  if (endMs <= startMs) {
+    return [];
+  }
+  const parts: Part[] = [];
+  const add = (untilMs: TimeMs, stepMs: Millis, isKept: boolean) => {
+    const fromMs = parts.at(-1)?.endMs ?? startMs;
+    if (untilMs > fromMs) {
+      parts.push({ startMs: fromMs, endMs: untilMs, stepMs, isKept });
+    }
+  };
+  // Spans of the future are not over.
+  const keptEndMs = Math.min(endMs, nowMs);
+  const firstHour = Math.ceil(startMs / HOUR_MS) * HOUR_MS;
+  const lastHour = Math.floor(keptEndMs / HOUR_MS) * HOUR_MS;
+  if (endMs - startMs >= SHORTEST_CUT_MS && firstHour < lastHour) {
+    const firstDay = Math.ceil(firstHour / DAY_MS) * DAY_MS;
+    const lastDay = Math.floor(lastHour / DAY_MS) * DAY_MS;
+    add(firstHour, firstHour - startMs, false);
+    if (firstDay < lastDay) {
+      add(firstDay, HOUR_MS, true);
+      add(lastDay, DAY_MS, true);
+    }
+    add(lastHour, HOUR_MS, true);
+  }
+  const fromMs = parts.at(-1)?.endMs ?? startMs;
+  add(endMs, endMs - fromMs, false);
+  return parts;
+}
+
+/** Each profile counts for the time in which it was the newest of its process, cut at the limits of steps; its allocated
+ * bytes count in the step that it is in. */
+const piecesSql = (profiles: string, condition: string) => `
+  WITH chosen AS (SELECT s.series_id, s.root_id, s.ended_ms FROM series s WHERE ${condition}),
+    held AS (
+      SELECT p.profile_id, p.samples_id, p.series_id, p.ts_ms, chosen.root_id,
+        least(
+          coalesce(lead(p.ts_ms) OVER (PARTITION BY p.series_id ORDER BY p.ts_ms), 9007199254740991),
+          p.ts_ms + p.carry_ms,
+          CASE WHEN chosen.ended_ms > 0 THEN chosen.ended_ms ELSE 9007199254740991 END,
+          $end_ms
+        ) AS until_ms
+      FROM ${profiles} p JOIN chosen USING (series_id)
+      WHERE p.ts_ms >= $start_ms - ${LONGEST_CARRY_MS} AND p.ts_ms < $end_ms),
+    steps AS (
+      SELECT *, unnest(range(
+          CAST(greatest(0, (ts_ms - $start_ms) // $step_ms) AS BIGINT),
+          CAST((until_ms - 1 - $start_ms) // $step_ms AS BIGINT) + 1
+        )) AS step
+      FROM held WHERE until_ms > ts_ms AND until_ms > $start_ms),
+    pieces AS (
+      SELECT step, samples_id, series_id, root_id, ts_ms, greatest(ts_ms, $start_ms + step * $step_ms) AS from_ms,
+        least(until_ms, $start_ms + (step + 1) * $step_ms) AS to_ms
+      FROM steps)`;
+
+/** `first_ms`: of the profiles that count. A merged profile, of no root, counts for those that it is the sum of. */
+const livesSql = (profiles: string, counts: string, condition: string) => `
+  ${piecesSql(profiles, condition)}
+  SELECT step, v.root_id, min(from_ms) AS from_ms, max(to_ms) AS to_ms, min(v.ts_ms) AS first_ms,
+    sum(CASE WHEN v.root_id = 0 THEN (to_ms - from_ms) * coalesce(c.instances, 0) ELSE 0 END) AS merged_ms
+  FROM pieces v LEFT JOIN ${counts} c ON v.root_id = 0 AND c.series_id = v.series_id AND c.ts_ms = v.ts_ms
+  GROUP BY step, v.root_id`;
+
+const samplesSql = (
+  profiles: string,
+  samples: string,
+  { condition: { sql: condition }, ofSamples: { sql: ofSamples }, labelSql }: Selected,
+) => `
+  ${piecesSql(profiles, condition)},
+    weighed AS (
+      SELECT step, samples_id, sum(ms) AS ms, max(counts) AS counts
+      FROM (
+        SELECT step, samples_id, to_ms - from_ms AS ms, 0 AS counts FROM pieces
+        UNION ALL
+        SELECT (ts_ms - $start_ms) // $step_ms, samples_id, 0, 1 FROM held
+        WHERE samples_id = profile_id AND ts_ms >= $start_ms)
+      GROUP BY step, samples_id)
+  SELECT w.step, x.stack_id, x.domain, ${labelSql} AS label,
+    ${SUMMED.map((name) => `sum(x.${name} * w.${name.startsWith("live") ? "ms" : "counts"}) AS ${name}`).join(", ")}
+  FROM ${samples} x JOIN weighed w ON x.profile_id = w.samples_id
+    LEFT JOIN labels l USING (label_id)
+  WHERE x.ts_ms >= $first_ms AND x.ts_ms < $end_ms AND (${ofSamples})
+  GROUP BY ALL`;
+
+/** One for each step of the part. */
+async function summed(
+  database: StoreDatabase,
+  { startMs, endMs, stepMs }: Part,
+  selected: Selected,
+): Promise<SpanSums[]> {
+  const { condition, ofSamples } = selected;
+  const days = database.daysIn(startMs - LONGEST_CARRY_MS, endMs);
+  const profiles = database.union("profiles", days);
+  const values = {
+    ...condition.values,
+    ...{ start_ms: BigInt(startMs), end_ms: BigInt(endMs), step_ms: BigInt(stepMs) },
+  };
+  const lives = await database.query(
+    livesSql(profiles, database.rolledCounts(days), condition.sql),
+    values,
+  );
+  // Samples are at most this much older than the profiles that use them, and of the same day.
+  const firstMs =
+    lives.reduce((least, { first_ms: ms }) => Math.min(least, Number(ms)), startMs) -
+    LONGEST_UNSTORED_MS -
+    1;
+  const samples = database.union("samples", database.daysIn(firstMs, endMs));
+  const columns = await database.columns(samplesSql(profiles, samples, selected), {
+    ...values,
+    ...ofSamples.values,
+    first_ms: BigInt(firstMs),
+  });
+  const steps = Math.ceil((endMs - startMs) / stepMs);
+  return Array.from({ length: steps }, (_, step) => {
+    const rows = rowsAt(columns.step, step);
+    const own = lives.filter((row) => Number(row.step) === step);
+    const spans = own.filter((row) => row.root_id !== 0n);
+    return {
+      startMs: startMs + step * stepMs,
+      endMs: startMs + (step + 1) * stepMs,
+      stacks: Uint32Array.from(rows, (row) =>
+        database.sums.rowOf(
+          columns.stack_id?.[row] as bigint,
+          String(columns.domain?.[row]),
+          String(columns.label?.[row]),
+        ),
+      ),
+      figures: Object.fromEntries(
+        SUMMED.map((name) => [
+          name,
+          Float64Array.from(rows, (row) => Number(columns[name]?.[row] ?? 0)),
+        ]),
+      ) as SpanSums["figures"],
+      lives: new Map(
+        spans.map((row) => [row.root_id as bigint, [Number(row.from_ms), Number(row.to_ms)]]),
+      ),
+      mergedMs: own.reduce((sum, row) => sum + Number(row.merged_ms), 0),
+    };
+  });
+}
+
+function rowsAt(steps: readonly DuckDBValue[] | undefined, step: number): number[] {
+  const rows: number[] = [];
+  steps?.forEach((value, row) => {
+    if (Number(value) === step) {
+      rows.push(row);
+    }
+  });
+  return rows;
+}
