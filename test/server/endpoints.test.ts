@@ -237,4 +237,15 @@ test("labels of tidemark.label name endpoints; queries group and filter by any l
     server.url,
   ]);
   expect(printed.stdout).toMatch(/tidemark\.label +\/ingest/);
+  const labels = ["--label", "tenant", "--where", "endpoint=/ingest"];
+  const grouped = await execute([
+    ...[tidemark, "fleet", "endpoints", "labelled", "--server", server.url, ...labels],
+  ]);
+  expect(grouped.stdout).toMatch(/tidemark\.label +acme/);
+  expect(grouped.stdout).not.toContain("/search");
+  const elsewhere = await execute([tidemark, "fleet", "services", "--label", "tenant"]);
+  expect([elsewhere.status, elsewhere.stderr]).toEqual([
+    2,
+    expect.stringMatching(/--label belongs to fleet endpoints; as in: /),
+  ]);
 });

@@ -36,6 +36,8 @@ interface FleetOptions extends CommonOptions, ListOptions {
   readonly ago?: Millis;
   readonly for: Millis;
   readonly by: (typeof VERDICTS_OF)[number];
+  readonly label?: string;
+  readonly where?: string;
 }
 
 const QUESTIONS = [
@@ -122,6 +124,11 @@ export function buildCommand(): Command {
       .choices(VERDICTS_OF)
       .default("service"),
   );
+  command.option("--label <key>", "for `endpoints`: group by this label of tidemark.label");
+  command.option(
+    "--where <key=value>",
+    "for `endpoints`: only what was allocated with this label; KEY= for what had none",
+  );
   withListOptions(command, "rows", DEFAULT_ROWS);
   withCommonOptions(command, "stdout");
   return withExamples(
@@ -130,6 +137,7 @@ export function buildCommand(): Command {
     "tidemark fleet service checkout --since 24h",
     "tidemark fleet growing checkout --since 6h",
     "tidemark fleet endpoints checkout --since 6h",
+    "tidemark fleet endpoints checkout --label tenant --where endpoint=/search",
     "tidemark fleet verdicts",
     "tidemark fleet verdicts checkout",
     "tidemark fleet sizes",
@@ -166,6 +174,12 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
       `as in: tidemark fleet service ${name}`,
     );
   }
+  if (question !== "endpoints" && (options.label ?? options.where) !== undefined) {
+    throw badUsage(
+      `--${options.label === undefined ? "where" : "label"} belongs to fleet endpoints`,
+      "as in: tidemark fleet endpoints checkout --label tenant",
+    );
+  }
   if (
     question === "profile" &&
     (options.for < SHORTEST_REQUEST_MS || options.for > LONGEST_REQUEST_MS)
@@ -186,7 +200,13 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
     case "growing":
       return show(await client.growing(name, window, rowsIn(options)), options, printGrowing);
     case "endpoints":
-      return show(await client.endpoints(name, window, rowsIn(options)), options, printEndpoints);
+      return show(
+        await client.endpoints(name, window, {
+          ...{ top: rowsIn(options), by: options.label, where: options.where },
+        }),
+        options,
+        printEndpoints,
+      );
     case "verdicts":
       return options.by === "instance"
         ? show(await client.verdicts(window), options, printVerdicts)

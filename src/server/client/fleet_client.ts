@@ -63,9 +63,18 @@ export class FleetClient {
     return this.#get<GrowingJson>(GROWING_PATH, window, { service, top: String(top) });
   }
 
-  /** Memory by endpoint. `top`: how many to list. Throws TidemarkError. */
-  endpoints(service: string, window: Window, top: number): Promise<EndpointsJson> {
-    return this.#get<EndpointsJson>(ENDPOINTS_PATH, window, { service, top: String(top) });
+  /** Memory by endpoint, or by the values of the label `by`; `where`: "KEY=VALUE" of a label. `top`: how many to list. Throws
+   * TidemarkError. */
+  endpoints(
+    service: string,
+    window: Window,
+    { top, by, where }: { top: number; by?: string | undefined; where?: string | undefined },
+  ): Promise<EndpointsJson> {
+    const labels = { ...(by !== undefined && { by }), ...(where !== undefined && { where }) };
+    return this.#get<EndpointsJson>(ENDPOINTS_PATH, window, {
+      ...{ service, top: String(top) },
+      ...labels,
+    });
   }
 
   /** `service`: only this one. Throws TidemarkError. */
