@@ -139,7 +139,7 @@ function loadsTensors({ mappings }: Memory): boolean {
 
 /** `newValues`: includes values that are replaced all the time. */
 function lookUp(memory: Memory, request: LookupRequest, newValues: boolean, mostObjects: Objects) {
-  const { objects, python, copiedBytes } = graphOf(memory, newValues, mostObjects);
+  const { objects, python, copiedBytes, demandRunning } = graphOf(memory, newValues, mostObjects);
   const { pid, sites, unsampled } = request;
   const codes = once(() => ownCode(objects, python));
   const ofLibraries = unsampled === null ? [] : libraryObjects(objects, unsampled.libraries);
@@ -160,6 +160,9 @@ function lookUp(memory: Memory, request: LookupRequest, newValues: boolean, most
   };
   const libraryTypes = new Set(ofLibraries.map(({ type }) => type));
   const census = censusBatch(pid, countGraph(objects), libraryTypes);
+  if (objects.copy.isLive) {
+    demandRunning(); // what is read after the end is zero, and would look like garbage
+  }
   return { batch, census, copiedBytes, objects: objects.graph.nodes - FIRST_OBJECT };
 }
 
@@ -178,6 +181,8 @@ function graphOf(
   readonly objects: ObjectGraph;
   readonly python: PythonRuntime;
   readonly copiedBytes: Bytes;
+  /** Throws if the program has ended. */
+  readonly demandRunning: () => void;
 } {
   const python = locatePython(memory);
   const layout = heapLayout(Number(/^3\.(\d+)/.exec(python.version)?.[1]));
@@ -196,13 +201,16 @@ function graphOf(
   const objects = buildGraph(copy, layout, rootPlaces(python, copy), {
     mostObjects,
     beforeReferences: (renew) => {
+      if (copy.isLive) {
+        demandRunning();
+      }
       if (runs()) {
         renew(newValues);
         demandRunning();
       }
     },
   });
-  return { objects, python, copiedBytes: bytes };
+  return { objects, python, copiedBytes: bytes, demandRunning };
 }
 
 /** Passes over the heap are expensive, so one search covers the addresses of all sites. */

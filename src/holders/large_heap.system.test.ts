@@ -71,6 +71,24 @@ test.each(someInterpreters(3))(
   },
 );
 
+test("of a program that ends during a lookup, objects never look like garbage", async () => {
+  const [interpreter] = someInterpreters(1);
+  for (const seconds of [0.1, 0.3, 0.5, 0.8]) {
+    const exit = `import os, threading; threading.Timer(${seconds}, os._exit, [0]).start()`;
+    const program = PROGRAM.replace("say({", `${exit}\nsay({`);
+    waiting = await startPython(present(interpreter), program);
+    const { pid, said } = waiting;
+    const addresses = said.records as number[];
+    const site = { site: "records", python: true, addresses, swelling: null };
+    const { batch } = lookUpHolders({ pid, sites: [site], unsampled: null });
+    // Whole, or not at all.
+    expect(batch === null ? [] : batch.rows).toMatchObject(
+      batch === null ? [] : [{ held: addresses.length, garbage: 0 }],
+    );
+    await waiting.stop();
+  }
+});
+
 test("a heap with more objects than a lookup may read is refused, and nothing else is", async () => {
   waiting = await startPython(present(someInterpreters(1)[0]), "say({})\n");
   const request = { pid: waiting.pid, sites: [], unsampled: null };

@@ -25,6 +25,7 @@ import { Tokens } from "./http/tokens.js";
 import { answerUnreadable, MOST_HEADER_BYTES } from "./http/unreadable.js";
 import { Deliveries } from "./ingest/deliveries.js";
 import { Ingest } from "./ingest/ingest.js";
+import { keepTime, knownTime } from "./ingest/known_time.js";
 import { SteadyClock } from "./ingest/steady_clock.js";
 import { loadRecording } from "./load.js";
 import { HandedPolicy } from "./requests/handed_policy.js";
@@ -119,9 +120,10 @@ export async function serve(options: ServeOptions): Promise<void> {
     const verdicts = new Verdicts(store, files, warn);
     const clock = new SteadyClock(
       warn,
-      files
-        .list()
-        .reduce<TimeMs | null>((last, { changedMs }) => Math.max(last ?? 0, changedMs), null),
+      knownTime(folder) ??
+        files
+          .list()
+          .reduce<TimeMs | null>((last, { changedMs }) => Math.max(last ?? 0, changedMs), null),
     );
     const ingest = new Ingest({
       store,
@@ -147,7 +149,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     }
     await ingest.flush();
     const diagnoses = new Diagnoses(store, warn);
-    const sizes = new Sizes(store, diagnoses, () => limits.sizes);
+    const sizes = new Sizes(store, diagnoses, () => limits.sizes, warn);
     const artifacts = new ArtifactFiles(folder, () => limits.artifacts);
     const requests = new RequestBook(folder, warn);
     let url = "";
@@ -164,7 +166,10 @@ export async function serve(options: ServeOptions): Promise<void> {
             book: requests,
             info: (text: string) => log.info(text),
           };
-          await requestLooks({ ...parts, changed: () => changes.changed() }, nowMs);
+          await requestLooks({ ...parts, changed: () => changes.changed() }, nowMs).catch(
+            (error: unknown) =>
+              warn(`collectors could not be asked for the agent: ${reasonOf(error).message}`),
+          );
         }
       },
     });
@@ -207,7 +212,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     server.requestTimeout = REQUEST_MS;
     server.headersTimeout = HEADERS_MS;
     const address = await startListening(server, listen);
-    const retaining = keepTidy({ store, files, artifacts, clock }, () => limits, {
+    const retaining = keepTidy({ store, files, artifacts, clock, folder }, () => limits, {
       warn,
       info: (text) => log.info(text),
     });
@@ -268,7 +273,14 @@ function keepTidy(
     files,
     artifacts,
     clock,
-  }: { store: Store; files: StreamFiles; artifacts: ArtifactFiles; clock: SteadyClock },
+    folder,
+  }: {
+    store: Store;
+    files: StreamFiles;
+    artifacts: ArtifactFiles;
+    clock: SteadyClock;
+    folder: string;
+  },
   limits: () => ServeLimits,
   { warn, info }: { warn: (text: string) => void; info: (text: string) => void },
 ): NodeJS.Timeout {
@@ -282,6 +294,7 @@ function keepTidy(
   const tidy = async () => {
     const { keepMs, keepRecordingsMs, tiers, mostBytes } = limits();
     const nowMs = clock.earliestMs();
+    await attempt("the time", () => keepTime(folder, nowMs));
     await attempt("artifacts", () => {
       for (const reason of artifacts.tidy(nowMs)) {
         warn(`could not remove an artifact: ${reason}`);
@@ -301,9 +314,16 @@ function keepTidy(
     await attempt("rows", async () => {
       const retention = { keepMs, mostBytes: mostBytes / 2, tiers };
       const recordings = files.list().map(({ stream }) => stream);
-      const { removed, rolled, failed } = await store.retain(retention, nowMs, recordings);
+      const { removed, rolled, failed, notSwept } = await store.retain(
+        retention,
+        nowMs,
+        recordings,
+      );
       for (const { day, reason } of failed) {
         warn(`could not roll up ${day}: ${reason}`);
+      }
+      if (notSwept !== null) {
+        warn(`names that no row refers to any more could not be removed: ${notSwept}`);
       }
       if (removed.length > 0) {
         warn(`removed the rows of ${removed.join(", ")} by retention`);

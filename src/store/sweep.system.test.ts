@@ -171,7 +171,10 @@ it("keeps what is known about programs whose recordings are stored", async () =>
   await store.retain(KEEP, LATER + HOUR, [stream]);
   expect(await store.about([stream])).toMatchObject(new Map([[stream, { service: "shop" }]]));
   expect((await store.writtenOffsets()).size).toBe(2);
-  await store.retain(KEEP, LATER + HOUR, []);
+  // Removed recordings alone are a reason once a day.
+  await store.retain(KEEP, LATER + 2 * HOUR, []);
+  expect((await store.about([stream])).size).toBe(1);
+  await store.retain(KEEP, LATER + 25 * HOUR, []);
   expect(await store.about([stream])).toEqual(new Map());
   expect((await store.writtenOffsets()).size).toBe(1);
 });

@@ -275,7 +275,7 @@ describe.each(STORES)("the tiers of the store $name", ({ open }) => {
     const [{ bytes }, before] = [await store.use(), await total()];
     const step = await store.retain(retention("raw", { mostBytes: bytes - 1 }), START + 2 * DAY);
     expect(step).toEqual({
-      ...{ removed: [], failed: [] },
+      ...{ removed: [], failed: [], notSwept: null },
       rolled: [{ day: "2026-09-10", tier: "10m" }],
     });
     expect((await store.use()).bytes).toBeLessThan(bytes);
@@ -309,7 +309,7 @@ describe.each(STORES)("the tiers of the store $name", ({ open }) => {
   it("lose no day when the store is closed during a pass", async () => {
     const { pass } = await passUnderWay();
     await store.close();
-    expect(await pass).toEqual({ removed: [], rolled: [], failed: [] });
+    expect(await pass).toEqual({ removed: [], rolled: [], failed: [], notSwept: null });
     store = await open(folder);
     expect(names()).toEqual(DAYS);
   });
@@ -317,7 +317,7 @@ describe.each(STORES)("the tiers of the store $name", ({ open }) => {
   it("lose no day when rows arrive during a pass", async () => {
     const { pass } = await passUnderWay();
     await give({ service: "late", pid: 9, startedMs: START + HOUR, rss: [[0, MIB]] });
-    expect(await pass).toEqual({ removed: [], rolled: [], failed: [] });
+    expect(await pass).toEqual({ removed: [], rolled: [], failed: [], notSwept: null });
     expect(names()).toEqual(DAYS);
   });
 

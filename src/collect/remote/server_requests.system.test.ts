@@ -78,8 +78,10 @@ test("a request may name programs; those of other hosts are not this one's", asy
     { host: hostName(), pid: 11 },
     { host: `not-${hostName()}`, pid: 12 },
   ];
-  const elsewhere = { ...request, id: ID.replace(/1$/, "2"), programs: programs.slice(1) };
-  const body = { nowMs: 1_000_000, policy: null, requests: [{ ...request, programs }, elsewhere] };
+  const named = ["1", "2"].map((end, at) => ({
+    ...{ ...request, id: ID.replace(/1$/, end), programs: programs.slice(at) },
+  }));
+  const body = { nowMs: 1_000_000, policy: null, requests: [], named };
   const { requests, asked } = await requestsTo(() => ({ body }));
   await asked();
   expect(requests.open(monotonicMs()).map(({ pids }) => pids)).toEqual([[11], []]);

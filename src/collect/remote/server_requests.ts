@@ -103,7 +103,8 @@ export class ServerRequests {
     }
   }
 
-  #take({ nowMs, policy, requests }: ReturnType<typeof COLLECTOR_ANSWER.parse>): void {
+  #take({ nowMs, policy, requests: all, named }: ReturnType<typeof COLLECTOR_ANSWER.parse>): void {
+    const requests = [...all.map((one) => ({ ...one, programs: undefined })), ...named];
     // Absent: the server cannot read it at the moment.
     this.#policy = policy === undefined ? this.#policy : policy;
     const host = hostName();

@@ -20,7 +20,8 @@ import type { Readings } from "../series/readings.js";
 import { median } from "../series/trend.js";
 import { type SizeFigures, sizeCautions, sizeSummary } from "../wording/size_sentence.js";
 
-const DAY_MS: Millis = 86_400_000;
+const HOUR_MS: Millis = 3_600_000;
+const DAY_MS: Millis = 24 * HOUR_MS;
 const SHORTEST_OBSERVED_MS: Millis = DAY_MS;
 const PEAK_QUANTILE = 0.99;
 const REQUEST_QUANTILE = 0.95;
@@ -87,6 +88,7 @@ export function rightSize(
     observedMs: observedMs(used),
     instanceDays: dayPeaks.length,
     kills: killed.reduce((sum, { killsMs }) => sum + killsMs.length, 0),
+    killedAt,
     needs: {
       requestBytes: Math.min(needed, roundedUp(quantile(hourPeaks, REQUEST_QUANTILE))),
       limitBytes: needed,
@@ -96,7 +98,7 @@ export function rightSize(
   };
   const state = stateOf(about);
   const isDecided = state !== "leaks" && state !== "unknown";
-  const { diagnosis: _, besideBytes: __, dayPeaks: ___, needs, ...figures } = about;
+  const { diagnosis: _, besideBytes: __, dayPeaks: ___, killedAt: ____, needs, ...figures } = about;
   return {
     service,
     state,
@@ -138,13 +140,14 @@ function dailyPeaks(processes: readonly SizedProcess[]): Bytes[] {
   return [...peaks.values()];
 }
 
+function hourOf(timeMs: TimeMs): number {
+  return Math.floor(timeMs / HOUR_MS);
+}
+
+/** Hours in which one of them ran. */
 function observedMs(processes: readonly SizedProcess[]): Millis {
-  let [first, last] = [Number.POSITIVE_INFINITY, 0];
-  for (const { peaks } of processes) {
-    first = Math.min(first, peaks.times[0] ?? first);
-    last = Math.max(last, peaks.times.at(-1) ?? last);
-  }
-  return Math.max(0, last - first);
+  const hours = new Set(processes.flatMap(({ peaks: { times } }) => times.map(hourOf)));
+  return hours.size * HOUR_MS;
 }
 
 /** By rank: at least this share of the values is not above it. 0 if there are none. */

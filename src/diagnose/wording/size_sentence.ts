@@ -19,6 +19,8 @@ export interface SizeFigures
   readonly diagnosis: FleetDiagnosisJson | undefined;
   readonly besideBytes: Bytes;
   readonly dayPeaks: readonly Bytes[];
+  /** The highest limit at which one of its processes was killed; 0: none is known. */
+  readonly killedAt: Bytes;
 }
 
 /** "A limit of 768 MiB is enough: 99 % of an instance's daily peaks are below 611 MiB. It has 2.00 GiB." */
@@ -53,13 +55,13 @@ export function sizeCautions(state: SizeState, about: SizeFigures): string[] {
   if (state === "leaks" || state === "unknown") {
     return [];
   }
-  const { needs, dayPeaks, kills, besideBytes, observedMs, diagnosis } = about;
+  const { needs, dayPeaks, kills, killedAt, besideBytes, observedMs, diagnosis } = about;
   const above = dayPeaks.filter((peak) => peak > needs.limitBytes);
   const newest = diagnosis?.versions.at(-1);
   const all: readonly (string | false)[] = [
     above.length > 0 && wouldBreak(above, about),
     kills > 0 &&
-      `It was killed for memory ${times(kills)}, so its real peak is unknown: a limit half as high again is proposed. Look again after a few days with it.`,
+      `It was killed for memory ${times(kills)}, so its real peak is unknown${killedAt === 0 ? "" : `: what is proposed is at least half as much again as the limit of ${formatBytes(killedAt)} at which it was killed`}. Look again after a few days with a higher limit.`,
     about.earlierVersions &&
       `What runs now has run for less than a day: peaks of earlier versions are used as well.`,
     observedMs < WEEK_MS &&

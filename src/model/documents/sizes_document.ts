@@ -26,7 +26,7 @@ export interface ServiceSizeJson {
   /** The versions that run, whose peaks were used; `earlierVersions`: also those of versions before. */
   versions: string[];
   earlierVersions: boolean;
-  /** From the first to the last reading. */
+  /** Hours in which one of these processes ran. */
   observedMs: Millis;
   /** Days of single instances: one peak each. */
   instanceDays: number;
@@ -44,7 +44,7 @@ export interface ServiceSizeJson {
   };
   /** Of all running instances, if the limit changes; negative: so much more is needed. 0 unless `lower` or `higher`. */
   savedBytes: Bytes;
-  /** Times that the kernel killed one of its processes for memory. */
+  /** Times that the kernel killed one of its processes for memory, but not because the machine was short of it. */
   kills: number;
   /** What would break, or may be wrong with these figures: one sentence each. */
   cautions: string[];

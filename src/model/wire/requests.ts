@@ -13,6 +13,8 @@ export const COLLECTOR_PATH = "/api/v1/collector";
 /** Requests that are open at the same time. */
 export const MOST_OPEN_REQUESTS = 20;
 export const MOST_POLICY_BYTES = 256 << 10;
+/** And of those that name programs, which the diagnosis makes: so many services it looks at. */
+export const MOST_NAMED_REQUESTS = 5;
 /** Programs that one request names. */
 export const MOST_PROGRAMS = 100;
 const LONGEST_TEXT = 2_048;
@@ -37,7 +39,7 @@ export const COLLECTOR_CALL = z.strictObject({
         why: text,
       }),
     )
-    .max(MOST_OPEN_REQUESTS),
+    .max(MOST_OPEN_REQUESTS + MOST_NAMED_REQUESTS),
 });
 export type CollectorCall = z.infer<typeof COLLECTOR_CALL>;
 
@@ -47,27 +49,28 @@ export interface CollectorAnswer {
   readonly nowMs: TimeMs;
   /** A policy in YAML; null: the server hands out none; absent: it cannot read it, and collectors keep what they have. */
   readonly policy?: string | null;
-  /** The open ones. */
+  /** The open ones for all programs of a service. */
   readonly requests: readonly RequestJson[];
+  /** The open ones that name programs. Apart, because an older collector would take them for all of the service. */
+  readonly named?: readonly RequestJson[];
 }
+
+const REQUEST = {
+  id: z.uuid(),
+  service: text.min(1),
+  timeMs: z.number(),
+  untilMs: z.number(),
+  by: text,
+};
+const PROGRAM = z.object({ host: text, pid: z.number().int() });
 
 /** As a collector checks it; requests that are not as expected are left out. */
 export const COLLECTOR_ANSWER = z.object({
   nowMs: z.number(),
   policy: z.string().max(MOST_POLICY_BYTES).nullable().optional(),
-  requests: z
-    .array(
-      z.object({
-        id: z.uuid(),
-        service: text.min(1),
-        timeMs: z.number(),
-        untilMs: z.number(),
-        by: text,
-        programs: z
-          .array(z.object({ host: text, pid: z.number().int() }))
-          .max(MOST_PROGRAMS)
-          .optional(),
-      }),
-    )
-    .max(MOST_OPEN_REQUESTS),
+  requests: z.array(z.object(REQUEST)).max(MOST_OPEN_REQUESTS),
+  named: z
+    .array(z.object({ ...REQUEST, programs: z.array(PROGRAM).max(MOST_PROGRAMS) }))
+    .max(MOST_NAMED_REQUESTS)
+    .default([]),
 });

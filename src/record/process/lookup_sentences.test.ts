@@ -3,12 +3,18 @@ import { delayed, tooLarge } from "./lookup_sentences.js";
 
 const ANSWER = { batch: null, census: null, cpuMs: 2_340, objects: 0, refusal: null };
 
-test("a heap above the limit was looked up once, or not at all, and the command is named", () => {
-  const once = tooLarge({ ...ANSWER, objects: 4_100_000 }, 42, 2_000_000);
-  expect(once).toContain("only once: the heap has 4,100,000 objects, more than 2,000,000");
+test("a heap above the limit is not looked up again, or was not at all, and the command is named", () => {
+  const limit = { most: 2_000_000, isFirst: true };
+  const once = tooLarge({ ...ANSWER, objects: 4_100_000 }, 42, limit);
+  expect(once).toContain(
+    "not looked up again: the heap has 4,100,000 objects, more than 2,000,000",
+  );
   expect(once).toMatch(/took 2\.3 s of CPU.*tidemark heap 42 --retained$/);
-  const refused = tooLarge({ ...ANSWER, refusal: "the heap is huge" }, 42, 2_000_000);
-  expect(refused).toContain("were not looked up: the heap is huge. ");
+  const refused = { ...ANSWER, refusal: "the heap is huge" };
+  expect(tooLarge(refused, 42, limit)).toContain("were not looked up: the heap is huge. ");
+  expect(tooLarge(refused, 42, { ...limit, isFirst: false })).toContain(
+    "not looked up again: the heap is huge. ",
+  );
 });
 
 test("a delay names what was short", () => {

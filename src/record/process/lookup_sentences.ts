@@ -21,17 +21,17 @@ export function overdrawn(cpuMs: Millis, owedMs: Millis): string {
   return `A holder lookup took ${seconds(cpuMs)} of CPU, more than the recorder's budget had left: the next one waits until that is paid back, in about ${Math.ceil(owedMs / 60_000)} min.`;
 }
 
-/** The heap was looked up once, or not at all. */
+/** The heap is not looked up again, or was not at all. `isFirst`: no earlier lookup found holders. */
 export function tooLarge(
   { objects, refusal, cpuMs }: LookupAnswer,
   pid: Pid,
-  most: Objects,
+  { most, isFirst }: { readonly most: Objects; readonly isFirst: boolean },
 ): string {
-  const what =
-    refusal === null
-      ? `Holders were looked up only once: the heap has ${objects.toLocaleString("en-US")} objects, more than ${most.toLocaleString("en-US")}, and the lookup took ${seconds(cpuMs)} of CPU.`
-      : `The holders of growing sites were not looked up: ${refusal}.`;
-  return `${what} To look them up by hand: tidemark heap ${pid} --retained`;
+  const not = isFirst && refusal !== null ? "were not looked up" : "are not looked up again";
+  const why =
+    refusal ??
+    `the heap has ${objects.toLocaleString("en-US")} objects, more than ${most.toLocaleString("en-US")}, and the lookup took ${seconds(cpuMs)} of CPU`;
+  return `The holders of growing sites ${not}: ${why}. To look them up by hand: tidemark heap ${pid} --retained`;
 }
 
 function seconds(ms: Millis): string {

@@ -74,7 +74,10 @@ const MOST_SITES = 8;
 const MOST_OBJECTS: Objects = 2_000_000;
 /** Memory that a lookup needs: a constant part, and the columns of a graph, for a program that has only objects. */
 const NEEDED_BYTES: Bytes = 50 * 2 ** 20;
+const NO_METRICS: ReadonlySet<Metric> = new Set();
 const NEEDED_OF_MEMORY = 0.75;
+/** With five million objects, the most that are looked up, whatever their buffers hold. */
+const MOST_NEEDED_BYTES: Bytes = 500 * 2 ** 20;
 /** How long to wait for a lookup after the program has ended. */
 const LONGEST_MS: Millis = 15_000;
 const LONGEST_FIRST_MS: Millis = 30_000;
@@ -129,8 +132,10 @@ export class SuspectWatch {
   /** Libraries of the recorded program with their own allocator. */
   #libraries: readonly string[] = [];
   #objectsCounted = false;
-  /** The heap is so large that it is not looked up again. */
-  #isTooLarge = false;
+  /** Their heaps are so large that they are not looked up again. */
+  readonly #tooLarge = new Set<Pid>();
+  /** A lookup has found holders in them. */
+  readonly #lookedUp = new Set<Pid>();
 
   readonly #options: SuspectWatchOptions;
 
@@ -176,18 +181,21 @@ export class SuspectWatch {
   snapshotTaken(taken: TakenSnapshot, agents: AgentsKnow, elapsedMs: Millis): void {
     this.#builder.add({ ...taken.tables, ...taken.snapshot });
     this.#sharedLookedUp ||= this.#showsSharing(elapsedMs);
-    if (!this.#isDue(elapsedMs, true) || this.#worker !== null || this.#isTooLarge) {
+    if (!this.#isDue(elapsedMs, true) || this.#worker !== null) {
       return;
     }
-    const judged = judgeSites(this.#builder.build(), this.#options.startMs);
+    const judged = judgeSites(this.#builder.build(), this.#options.startMs).filter(
+      ({ site }) => !this.#tooLarge.has(site.pid),
+    );
     const keeping = judged
       .filter(({ course, keptBytes }) => course !== "churns" && keptBytes >= SMALLEST_KEPT_BYTES)
       .slice(0, MOST_SITES);
-    const growing = this.#growing;
+    const { root } = this.#options;
+    const growing = this.#tooLarge.has(root) ? NO_METRICS : this.#growing;
     const shared = keeping.some(isSuspect) ? [] : this.#sharedAtFork(judged);
     const sites = shared.length > 0 ? shared : keeping;
     const suspected = growing.size > 0 || shared.length > 0 || keeping.some(isSuspect);
-    const pid = sites[0]?.site.pid ?? (growing.size > 0 ? this.#options.root : null);
+    const pid = sites[0]?.site.pid ?? (growing.size > 0 ? root : null);
     if (pid === null || !this.#isDue(elapsedMs, suspected)) {
       return;
     }
@@ -199,7 +207,7 @@ export class SuspectWatch {
       const found = this.#addressesBySite(pid, taken.tables, live);
       const opened = agents.openings().get(pid) ?? [];
       const unsampled =
-        growing.size > 0 && pid === this.#options.root
+        growing.size > 0 && pid === root
           ? {
               growing,
               opened: growing.has("openFiles") ? this.#kept(opened, taken.snapshot.timeMs) : [],
@@ -274,7 +282,8 @@ export class SuspectWatch {
    * is unknown. */
   #affordedMs(elapsedMs: Millis, isUrgent: boolean): Millis | null {
     const { budget } = this.#options;
-    if (this.roomBytes < NEEDED_BYTES + NEEDED_OF_MEMORY * this.#anonymousBytes) {
+    const most = Math.min(MOST_NEEDED_BYTES, NEEDED_OF_MEMORY * this.#anonymousBytes);
+    if (this.roomBytes < NEEDED_BYTES + most) {
       this.#delayedMs ??= elapsedMs;
       this.#lacksMemory = true;
       return null;
@@ -291,10 +300,11 @@ export class SuspectWatch {
 
   /** Notes that the newest lookup has overdrawn the budget, or that the heap is too large for another one. */
   #tellCost(answer: LookupAnswer, pid: Pid, timeMs: TimeMs): void {
-    this.#isTooLarge = answer.refusal !== null || answer.objects > MOST_OBJECTS;
     const owedMs = this.#options.budget.paidBackInMs();
-    if (this.#isTooLarge) {
-      this.#options.addLimits(timeMs, [tooLarge(answer, pid, MOST_OBJECTS)]);
+    if (answer.refusal !== null || answer.objects > MOST_OBJECTS) {
+      this.#tooLarge.add(pid);
+      const isFirst = !this.#lookedUp.has(pid);
+      this.#options.addLimits(timeMs, [tooLarge(answer, pid, { most: MOST_OBJECTS, isFirst })]);
     } else if (owedMs > 0) {
       this.#options.addLimits(timeMs, [overdrawn(answer.cpuMs, owedMs)]);
     }
@@ -396,6 +406,9 @@ export class SuspectWatch {
         this.#options.found(timeMs, batch);
       }
       this.#tellCost(answer, request.pid, timeMs);
+      if (batch) {
+        this.#lookedUp.add(request.pid);
+      }
     });
     // A failed lookup counts as one that found nothing.
     worker.on("error", () => undefined);

@@ -55,7 +55,7 @@ interface AlertingParts {
   readonly warn: (text: string) => void;
   /** Alerts have changed. */
   readonly changed: () => void;
-  /** After each evaluation. */
+  /** After each evaluation. Does not reject. */
   readonly evaluated?: (nowMs: TimeMs) => Promise<void>;
 }
 
@@ -159,9 +159,9 @@ export class Alerting {
   }
 
   async #evaluate(): Promise<void> {
-    const { store, diagnoses, settings, warn, changed } = this.#parts;
+    const { store, diagnoses, settings, warn, changed, evaluated } = this.#parts;
+    const nowMs = Date.now();
     try {
-      const nowMs = Date.now();
       const window = { startMs: nowMs - DAY_MS, endMs: nowMs + 1 };
       const lives = await store.lives(window);
       const found = await diagnoses.in({ startMs: nowMs - HOUR_MS, endMs: nowMs }, undefined);
@@ -184,10 +184,10 @@ export class Alerting {
         changed();
       }
       await this.#notify(nowMs);
-      await this.#parts.evaluated?.(nowMs);
     } catch (error) {
       warn(`the rules of alerts could not be evaluated: ${reasonOf(error).message}`);
     }
+    await evaluated?.(nowMs);
   }
 
   #save(): void {

@@ -1,8 +1,10 @@
 /** The memory that each service needs: its peaks from the store, and whether it leaks from its diagnosis. */
 import { setImmediate as turn } from "node:timers/promises";
-import { rightSize, USUAL_MARGIN } from "../../diagnose/index.js";
+import { rightSize, type SizeEvidence, USUAL_MARGIN } from "../../diagnose/index.js";
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import type { FleetSizesJson, ServiceSizeJson } from "../../model/documents/sizes_document.js";
+import { oneLine } from "../../model/errors/errors.js";
+import { reasonOf } from "../../model/errors/reason.js";
 import type { Store, Window } from "../../store/index.js";
 import type { Diagnoses } from "./diagnoses.js";
 import { batchesOf, KeptEvaluations } from "./kept_evaluations.js";
@@ -28,9 +30,16 @@ export class Sizes {
   readonly #store: Store;
   readonly #diagnoses: Diagnoses;
   readonly #settings: () => SizeSettings;
+  readonly #warn: (text: string) => void;
   readonly #kept = new KeptEvaluations((endMs) => this.#evaluate(endMs));
 
-  constructor(store: Store, diagnoses: Diagnoses, settings: () => SizeSettings) {
+  constructor(
+    store: Store,
+    diagnoses: Diagnoses,
+    settings: () => SizeSettings,
+    warn: (text: string) => void,
+  ) {
+    this.#warn = warn;
     this.#store = store;
     this.#diagnoses = diagnoses;
     this.#settings = settings;
@@ -53,6 +62,24 @@ export class Sizes {
     };
   }
 
+  /** What cannot be read is left out with a warning: one service does not take the others with it. */
+  async #evidence(services: readonly string[], window: Window): Promise<SizeEvidence[]> {
+    try {
+      return await this.#store.fleetPeaks(services, window);
+    } catch (error) {
+      const [name = ""] = services;
+      if (services.length === 1) {
+        this.#warn(`the peaks of ${oneLine(name)} could not be read: ${reasonOf(error).message}`);
+        return [{ service: name, window, processes: [] }];
+      }
+      const found: SizeEvidence[] = [];
+      for (const service of services) {
+        found.push(...(await this.#evidence([service], window)));
+      }
+      return found;
+    }
+  }
+
   async #evaluate(endMs: TimeMs): Promise<Evaluation> {
     const { marginShare } = this.#settings();
     const window = { startMs: Math.max(0, endMs - LOOK_BACK_MS), endMs };
@@ -61,7 +88,7 @@ export class Sizes {
     const sizes: ServiceSizeJson[] = [];
     for (const batch of batchesOf(await this.#store.fleetServices(window))) {
       const names = batch.map(({ service }) => service);
-      for (const each of await this.#store.fleetPeaks(names, window)) {
+      for (const each of await this.#evidence(names, window)) {
         sizes.push(rightSize(each, diagnosisOf.get(each.service), marginShare));
       }
       await turn();

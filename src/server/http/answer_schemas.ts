@@ -1507,7 +1507,7 @@ export const ANSWER_SCHEMAS = {
         },
         observedMs: {
           $ref: "#/components/schemas/Millis",
-          description: "From the first to the last reading.",
+          description: "Hours in which one of these processes ran.",
         },
         instanceDays: {
           type: "number",
@@ -1546,7 +1546,8 @@ export const ANSWER_SCHEMAS = {
         },
         kills: {
           type: "number",
-          description: "Times that the kernel killed one of its processes for memory.",
+          description:
+            "Times that the kernel killed one of its processes for memory, but not because the machine was short of it.",
         },
         cautions: {
           type: "array",
@@ -2500,7 +2501,15 @@ export const ANSWER_SCHEMAS = {
           items: {
             $ref: "#/components/schemas/RequestJson",
           },
-          description: "The open ones.",
+          description: "The open ones for all programs of a service.",
+        },
+        named: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/RequestJson",
+          },
+          description:
+            "The open ones that name programs. Apart, because an older collector would take them for all of the service.",
         },
       },
       required: ["nowMs", "requests"],

@@ -62,10 +62,12 @@ export function addRequests(
       changed();
     }
     const text = policy();
+    const open = book.open(nowMs).map((request) => ({ ...request, hosts: [] }));
     const answer: CollectorAnswer = {
       nowMs,
       ...(text === undefined ? {} : { policy: text }),
-      requests: book.open(nowMs).map((request) => ({ ...request, hosts: [] })),
+      requests: open.filter(({ programs }) => programs === undefined),
+      named: open.filter(({ programs }) => programs !== undefined),
     };
     return context.json(answer);
   });

@@ -44,6 +44,17 @@ it("does not follow a jump until the clock is back, or a day later", () => {
   expect(state.warnings).toHaveLength(3);
 });
 
+it("a second jump within a day begins a day of its own", () => {
+  const { state, pass } = clockAt();
+  state.wall += 2 * HOUR;
+  pass(23 * HOUR);
+  state.wall += 1000 * 24 * HOUR;
+  expect(pass(0)[0]).toBe(23 * HOUR);
+  expect(pass(2 * HOUR)[0]).toBe(25 * HOUR);
+  expect(state.warnings).toHaveLength(2);
+  expect(pass(23 * HOUR)[0]).toBe((1000 * 24 + 50) * HOUR);
+});
+
 it("doubts a clock that differs by more than a day from the last data", () => {
   const { state, pass } = clockAt(NOW - 40 * 24 * HOUR);
   expect(pass(HOUR)).toEqual([-(40 * 24 - 1) * HOUR, HOUR]);

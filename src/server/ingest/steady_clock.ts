@@ -2,6 +2,7 @@
  * The time, of a clock that may jump. A wrong clock would make retention remove everything, and refuse every sender: a jump
  * counts only once it has lasted for a day.
  */
+import { uptime } from "node:os";
 import type { Millis, TimeMs } from "../../model/base/units.js";
 
 /** Smaller differences are corrections. */
@@ -12,7 +13,7 @@ const TRUSTED_AFTER_MS: Millis = 86_400_000;
 
 interface Clocks {
   readonly wallMs: () => TimeMs;
-  /** Never jumps; begins at any time. */
+  /** Never jumps, and goes on while the machine sleeps; begins at any time. */
   readonly steadyMs: () => Millis;
 }
 
@@ -21,13 +22,14 @@ export class SteadyClock {
   readonly #warn: (text: string) => void;
   /** The time at which the steady clock began. */
   #base: TimeMs;
-  #jumpedAtMs: Millis | null = null;
+  /** When the clock jumped, and how far. A further jump begins a new day of doubt. */
+  #jumped: { readonly atMs: Millis; readonly byMs: Millis } | null = null;
 
-  /** `lastMs`: when data was last stored, if any is; the time that has passed since then is not known. */
+  /** `lastMs`: the last known time before this start; null: none. The time that has passed since then is not known. */
   constructor(
     warn: (text: string) => void,
     lastMs: TimeMs | null = null,
-    clocks: Clocks = { wallMs: () => Date.now(), steadyMs: () => performance.now() },
+    clocks: Clocks = { wallMs: () => Date.now(), steadyMs: () => 1_000 * uptime() },
   ) {
     this.#clocks = clocks;
     this.#warn = warn;
@@ -51,19 +53,19 @@ export class SteadyClock {
     const [wall, elapsed] = [wallMs(), steadyMs()];
     const jump = wall - (this.#base + elapsed);
     if (Math.abs(jump) < SMALLEST_JUMP_MS) {
-      if (this.#jumpedAtMs !== null) {
-        this.#jumpedAtMs = null;
+      if (this.#jumped !== null) {
+        this.#jumped = null;
         this.#warn("the clock is back");
       }
       this.#base = wall - elapsed;
-    } else if (this.#jumpedAtMs === null) {
-      this.#jumpedAtMs = elapsed;
+    } else if (this.#jumped === null || Math.abs(jump - this.#jumped.byMs) >= SMALLEST_JUMP_MS) {
+      this.#jumped = { atMs: elapsed, byMs: jump };
       const minutes = Math.round(Math.abs(jump) / 60_000);
       this.#warn(
         `the clock is ${minutes} min ${jump > 0 ? "ahead of" : "behind"} the last known time; retention uses the earlier time for a day, in case the clock is wrong`,
       );
-    } else if (elapsed - this.#jumpedAtMs > TRUSTED_AFTER_MS) {
-      this.#jumpedAtMs = null;
+    } else if (elapsed - this.#jumped.atMs > TRUSTED_AFTER_MS) {
+      this.#jumped = null;
       this.#base = wall - elapsed;
     }
     return [wall, this.#base + elapsed];

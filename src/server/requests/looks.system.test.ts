@@ -73,7 +73,7 @@ test("two processes of a service that leaks in an unknown line, once in six hour
     },
   ]);
   expect(said).toEqual([
-    "shop leaks in an unknown line; the agent on 2 of its processes is requested",
+    "shop leaks in an unknown line: the agent is requested on 2 of its processes",
   ]);
   expect(changes).toBe(1);
   expect(

@@ -3,6 +3,7 @@
  * again for six hours, whatever comes of it. The policy of each host decides, as for the requests of people.
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { LONGEST_REQUEST_MS } from "../../model/wire/requests_path.js";
 import type { Store } from "../../store/index.js";
 import type { Diagnoses } from "../answers/diagnoses.js";
@@ -37,10 +38,10 @@ export async function requestLooks(
     );
     const wanted = { service, forMs: LONGEST_REQUEST_MS, by: BY_DIAGNOSIS, programs };
     const made = programs.length === 0 ? null : book.add(wanted, nowMs);
-    if (made !== null) {
-      const why = typeof made === "string" ? ` is not requested: ${made}` : " is requested";
+    // Refused ones are tried again later: they wait for others to end.
+    if (made !== null && typeof made !== "string") {
       info(
-        `${service} leaks in an unknown line; the agent on ${programs.length} of its processes${why}`,
+        `${oneLine(service)} leaks in an unknown line: the agent is requested on ${programs.length} of its processes`,
       );
       changed();
     }

@@ -16,7 +16,11 @@ import type {
 import { oneLine } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { isWithin, type Limit, limitText } from "../../model/settings/limit.js";
-import { type CollectorCall, MOST_OPEN_REQUESTS } from "../../model/wire/requests.js";
+import {
+  type CollectorCall,
+  MOST_NAMED_REQUESTS,
+  MOST_OPEN_REQUESTS,
+} from "../../model/wire/requests.js";
 
 const NAME = "requests.json";
 const HOUR: Millis = 3_600_000;
@@ -55,24 +59,24 @@ export class RequestBook {
 
   /** The request, or why it is refused. */
   add({ service, forMs, by = "", programs }: Wanted, nowMs: TimeMs): RequestJson | string {
-    const open = this.open(nowMs);
-    // A person's request covers all programs, and is not held up by one that names a few.
-    const same = open.find(
-      (request) =>
-        request.service === service && (request.programs === undefined || programs !== undefined),
-    );
-    if (same !== undefined) {
-      return `a profile of ${service} is already requested until ${formatWallClock(same.untilMs)}`;
+    // Those that name programs have limits of their own, and hold up no request of a person.
+    const isNamed = programs !== undefined;
+    const ofKind = this.#requests.filter((request) => (request.programs !== undefined) === isNamed);
+    const open = ofKind.filter(({ untilMs }) => nowMs < untilMs);
+    const ofService = ofKind.filter((request) => request.service === service);
+    const until = open.find((request) => request.service === service)?.untilMs;
+    if (until !== undefined) {
+      return `a profile of ${service} is already requested until ${formatWallClock(until)}`;
     }
-    if (open.length >= MOST_OPEN_REQUESTS) {
-      return `${MOST_OPEN_REQUESTS} requests are open, and no more are accepted`;
+    const most = isNamed ? MOST_NAMED_REQUESTS : MOST_OPEN_REQUESTS;
+    if (open.length >= most) {
+      return `${most} requests are open, and no more are accepted`;
     }
     const times = (all: readonly RequestJson[]) => all.map(({ timeMs }) => timeMs);
-    const ofService = this.#requests.filter((request) => request.service === service);
     if (!isWithin(SERVICE_LIMIT, times(ofService), nowMs)) {
       return `the limit ${limitText(SERVICE_LIMIT)} of a service is reached`;
     }
-    if (!isWithin(FLEET_LIMIT, times(this.#requests), nowMs)) {
+    if (!isWithin(FLEET_LIMIT, times(ofKind), nowMs)) {
       return `the limit ${limitText(FLEET_LIMIT)} of all services is reached`;
     }
     const request = {

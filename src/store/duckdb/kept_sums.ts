@@ -64,20 +64,35 @@ export class KeptSums {
   #rows = new Map<string, number>();
   #stacks: KeptStack[] = [];
   #users = 0;
+  /** Resolves, by `#ended`, when nobody uses the dictionary. */
+  #unused: Promise<void> = Promise.resolve();
+  #ended = () => {};
 
-  /** Rows of the dictionary stay valid until `work` ends. */
+  /** Rows of the dictionary stay valid until `work` ends. A dictionary that is too large begins anew once nobody uses it. */
   async use<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#users === 0 && this.#stacks.length > MOST_STACKS) {
+    while (this.#stacks.length > MOST_STACKS) {
+      if (this.#users > 0) {
+        await this.#unused;
+        continue;
+      }
       this.#kept.clear();
       this.#bytes = 0;
       this.#rows = new Map();
       this.#stacks = [];
+    }
+    if (this.#users === 0) {
+      this.#unused = new Promise((resolve) => {
+        this.#ended = resolve;
+      });
     }
     this.#users += 1;
     try {
       return await work();
     } finally {
       this.#users -= 1;
+      if (this.#users === 0) {
+        this.#ended();
+      }
     }
   }
 

@@ -41,6 +41,8 @@ import type { Window } from "../interface/window.js";
 import { bytesOf, retainDays } from "./retention.js";
 import { sweep } from "./sweep.js";
 
+const MS_PER_DAY = 86_400_000;
+
 /** The embedded store: DuckDB files in one folder (database.ts). */
 export class DuckdbStore implements Store {
   readonly #database: StoreDatabase;
@@ -52,7 +54,8 @@ export class DuckdbStore implements Store {
   /** For rows of a day that are already in the database. Rows that they refer to are staged: retention may have removed
    * them. */
   readonly #written: RowSink;
-  #recordings = 0;
+  /** When names were swept last, and the most recordings since then. */
+  #swept = { atMs: Number.NEGATIVE_INFINITY, recordings: 0 };
 
   private constructor(database: StoreDatabase, labels: LabelBudget) {
     this.#database = database;
@@ -307,18 +310,22 @@ samples without their stack would be lost, but a stack without samples is harmle
     const result = this.#lastRetain.then(async () => {
       const alone = <Result>(work: () => Promise<Result>) => this.#oneByOne(work);
       const retained = await retainDays(this.#database, alone, retention, nowMs);
-      await this.#sweep(recordings);
-      return retained;
+      const notSwept = await this.#sweep(recordings, nowMs).then(
+        () => null,
+        (error: unknown) => reasonOf(error).message,
+      );
+      return { ...retained, notSwept };
     });
     this.#lastRetain = result.catch(() => {});
     return result;
   }
 
-  /** If something was removed since the last time. */
-  async #sweep(recordings: readonly string[]): Promise<void> {
+  /** If days were removed since the last time, or recordings, once a day at most: it reads which stacks all days have. */
+  async #sweep(recordings: readonly string[], nowMs: TimeMs): Promise<void> {
     const oldest = this.#database.days[0] ?? "";
-    const wereRemoved = recordings.length < this.#recordings;
-    this.#recordings = recordings.length;
+    this.#swept.recordings = Math.max(this.#swept.recordings, recordings.length);
+    const wereRemoved =
+      recordings.length < this.#swept.recordings && nowMs - this.#swept.atMs >= MS_PER_DAY;
     const [swept] = await this.#database.query("SELECT day FROM swept");
     if ((swept?.day === oldest && !wereRemoved) || this.#database.isEnding) {
       return;
@@ -333,6 +340,7 @@ samples without their stack would be lost, but a stack without samples is harmle
         recordings,
       });
       await this.#oneByOne(() => this.#database.setSwept(oldest));
+      this.#swept = { recordings: recordings.length, atMs: nowMs };
     } catch (error) {
       if (!this.#database.isEnding) {
         throw error;

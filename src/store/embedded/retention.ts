@@ -30,7 +30,7 @@ export async function retainDays(
   alone: Alone,
   { keepMs, mostBytes, tiers }: Retention,
   nowMs: TimeMs,
-): Promise<Retained> {
+): Promise<Omit<Retained, "notSwept">> {
   const removed: Day[] = [];
   const rolled: { day: Day; tier: Tier }[] = [];
   const failed = new Map<Day, string>();

@@ -151,6 +151,8 @@ export interface Retained {
   readonly rolled: readonly { readonly day: string; readonly tier: string }[];
   /** Days that could not be rolled up, in one line each. */
   readonly failed: readonly { readonly day: string; readonly reason: string }[];
+  /** Why names that no row refers to any more could not be removed, in one line; null: they were, or there are none. */
+  readonly notSwept: string | null;
 }
 
 export interface StoreSettings {

@@ -20,7 +20,7 @@ import type { ServiceSpan } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
 import type { Rows, StoreDatabase } from "../database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
-import { windowValues } from "./gauge.js";
+import { CARRY_MS, windowValues } from "./gauge.js";
 import { framesOfStacks } from "./profile.js";
 import { processOf, type StoredProcess, withInstances } from "./stored_process.js";
 
@@ -90,7 +90,7 @@ export async function fleetEvidence(
         SELECT series_id, list(ts ORDER BY ts) AS times, list(value ORDER BY ts) AS vals
         FROM steps GROUP BY series_id),
       newest AS (
-        SELECT series_id, max(ts_ms) AS last_ms,
+        SELECT series_id, max(ts_ms + greatest(0, carry_ms - ${CARRY_MS})) FILTER (name = 'treeRssBytes') AS last_ms,
           arg_max(value, ts_ms) FILTER (name = 'cgroupLimitBytes') AS limit_bytes
         FROM metrics GROUP BY series_id)
     SELECT root.*, rss.times, rss.vals, newest.last_ms, newest.limit_bytes,

@@ -3,7 +3,7 @@ import type { SizedProcess, SizeEvidence } from "../../../diagnose/index.js";
 import type { Millis } from "../../../model/base/units.js";
 import type { Window } from "../../interface/window.js";
 import type { Rows, StoreDatabase } from "../database.js";
-import { windowValues } from "./gauge.js";
+import { CARRY_MS, windowValues } from "./gauge.js";
 import { processOf, type StoredProcess, withInstances } from "./stored_process.js";
 
 const HOUR_MS: Millis = 3_600_000;
@@ -42,17 +42,19 @@ export async function fleetPeaks(
         FROM metrics p ASOF JOIN rss r ON p.series_id = r.series_id AND p.ts_ms >= r.ts_ms
         WHERE p.name = 'treePssBytes' AND r.value > 0 GROUP BY p.series_id),
       beside AS (
-        SELECT u.series_id, median(greatest(0, u.value - r.value)) AS bytes
+        SELECT u.series_id, median(greatest(0, u.value - r.value * coalesce(shared.share, 1))) AS bytes
         FROM metrics u ASOF JOIN rss r ON u.series_id = r.series_id AND u.ts_ms >= r.ts_ms
+          LEFT JOIN shared ON shared.series_id = u.series_id
         WHERE u.name = 'cgroupUsageBytes' GROUP BY u.series_id),
       newest AS (
-        SELECT series_id, max(ts_ms) FILTER (name = 'treeRssBytes') AS last_ms,
+        SELECT series_id, max(ts_ms + greatest(0, carry_ms - ${CARRY_MS})) FILTER (name = 'treeRssBytes') AS last_ms,
           arg_max(value, ts_ms) FILTER (name = 'cgroupLimitBytes') AS limit_bytes
         FROM metrics GROUP BY series_id),
       kills AS (
         SELECT s.root_id AS series_id, list(e.ts_ms ORDER BY e.ts_ms) AS kills
         FROM ${events} e JOIN series s USING (series_id)
-        WHERE e.kind = 'oom-kill' AND e.ts_ms >= $start_ms AND e.ts_ms < $end_ms GROUP BY s.root_id)
+        -- Where the machine was short of memory, the limit was not the cause.
+        WHERE e.kind = 'oom-kill' AND NOT contains(e.body, '(the machine)') AND e.ts_ms >= $start_ms AND e.ts_ms < $end_ms GROUP BY s.root_id)
     SELECT root.*, peaks.times, peaks.vals, newest.last_ms, newest.limit_bytes,
       coalesce(shared.share, 1) AS share, coalesce(beside.bytes, 0) AS beside_bytes,
       coalesce(kills.kills, []) AS kills, v.limit_bytes AS verdict_limit
