@@ -30,6 +30,8 @@ export interface StreamPlan {
   readonly endedAfterMs?: number;
   /** When the kernel killed one of its processes for memory, in ms after the start. */
   readonly killedAfterMs?: readonly number[];
+  /** The same, because the machine was short of memory. */
+  readonly killedByMachineAfterMs?: readonly number[];
   /** Fragmentation of its GPUs at the time of the last RSS. */
   readonly fragmentation?: readonly number[];
   /** The tool of an imported file without RSS. */
@@ -117,9 +119,14 @@ export function streamBytes(plan: StreamPlan): Buffer {
   if (ratios.length > 0) {
     writer.metrics(lastMs, ratios);
   }
-  for (const afterMs of plan.killedAfterMs ?? []) {
+  const kills = [
+    ...(plan.killedAfterMs ?? []).map((afterMs) => [afterMs, "512 MiB"] as const),
+    ...(plan.killedByMachineAfterMs ?? []).map((afterMs) => [afterMs, "the machine"] as const),
+  ];
+  for (const [afterMs, by] of kills) {
     const timeMs = startedMs + afterMs;
-    writer.events(timeMs, [{ timeMs, pid, kind: "oom-kill", detail: "by its limit" }]);
+    const detail = `killed for memory by the kernel (${by})`;
+    writer.events(timeMs, [{ timeMs, pid, kind: "oom-kill", detail }]);
   }
   if (plan.endedAfterMs !== undefined) {
     const timeMs = startedMs + plan.endedAfterMs;

@@ -514,8 +514,8 @@ describe.each(STORES)("the store $name", ({ open }) => {
       cgroupLimitBytes: at(512),
     };
     const rss = at(100, 200, 100, 100, 100);
-    const killedAfterMs = [5 * MINUTE];
-    await give({ service: "shop", pid: 1, startedMs: START, rss, figures, killedAfterMs });
+    const killed = { killedAfterMs: [5 * MINUTE], killedByMachineAfterMs: [6 * MINUTE] };
+    await give({ service: "shop", pid: 1, startedMs: START, rss, figures, ...killed });
     const [shop, none] = await store.fleetPeaks(["shop", "none"], {
       ...window,
       endMs: START + 81 * MINUTE,

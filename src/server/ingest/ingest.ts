@@ -277,7 +277,10 @@ export class Ingest {
     const streams = [...this.#behind];
     this.#behind.clear();
     for (const stream of this.#isStopping ? [] : streams) {
-      await this.#inTurn(stream, () => this.#reader(stream)).catch((error: unknown) => {
+      await this.#inTurn(stream, async () => {
+        await this.#reader(stream);
+        this.#failures.delete(stream);
+      }).catch((error: unknown) => {
         const failures = (this.#failures.get(stream) ?? 0) + 1;
         this.#failures.set(stream, failures);
         if (failures < MOST_FAILURES) {
@@ -298,11 +301,13 @@ export class Ingest {
     this.#options.warn(
       `stream ${stream} is kept only as a file; its rows are tried again in ${ASIDE_MS / 60_000} min: ${message}`,
     );
-    setTimeout(() => {
+    const tryAgain = async () => {
       this.#setAside.delete(stream);
       this.#open.delete(stream);
       this.#behind.add(stream);
-      void this.#catchUp();
+    };
+    setTimeout(() => {
+      void this.#inTurn(stream, tryAgain).then(() => this.#catchUp());
     }, ASIDE_MS).unref();
   }
 

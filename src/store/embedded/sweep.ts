@@ -66,6 +66,9 @@ async function collectUsed(connection: DuckDBConnection, database: StoreDatabase
   await connection.run("CREATE OR REPLACE TEMP TABLE used_series (id UBIGINT)");
   await connection.run("CREATE OR REPLACE TEMP TABLE used_labels (series_id UBIGINT, id UBIGINT)");
   for (const day of database.days) {
+    if (database.isEnding) {
+      throw new Error("the store is closing");
+    }
     const schema = database.schemaOf(day);
     await connection.run(`INSERT INTO used_stacks SELECT DISTINCT stack_id FROM ${schema}.samples`);
     await connection.run(
