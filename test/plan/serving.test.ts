@@ -35,6 +35,20 @@ describe("llama.cpp", () => {
     expect(Math.abs(bytesOf(plan, "temporaries") / (258.5 * MIB) - 1)).toBeLessThan(0.005);
   });
 
+  test.each(["bf16", "fp16", "fp32"] as const)("a cache in f16 beside weights in %s", (dtype) => {
+    const cacheOf = (words: PlanWords) => {
+      const plan = served("llama-3.1-8b", { ...llama, context: 512, dtype, ...words });
+      return [bytesOf(plan, "kv cache") / 512, plan.assumptions.join().match(/cache in (\w+)/)?.[1]];
+    };
+    expect(cacheOf({})).toEqual([131_072, "f16"]);
+    expect(cacheOf({ cacheTypeK: "f16", cacheTypeV: "f16" })).toEqual(cacheOf({}));
+    expect(cacheOf({ kvDtype: "fp32" })).toEqual([262_144, "f32"]);
+    const model = readShape(MODELS["llama-3.1-8b"]?.config ?? {}, "m", "m");
+    const file = { ...model, stored: { ...model.stored, fileBytes: 5e9 } };
+    const options = planOptions(file, requestOf({ serve: true, ...llama, dtype })) as ServeOptions;
+    expect(planServing(file, options).kvBytesPerToken).toBe(131_072);
+  });
+
   /** 2.8B of 32 layers, 32 heads, hidden 2560, flash_attn = 0: KV 640.00 MiB, compute buffer 162.00 MiB. */
   test("a log of Pythia 2.8B without flash attention, whose scores are in the compute buffer", () => {
     const sizes = {
@@ -236,6 +250,23 @@ describe("latent attention: bytes of one token in the cache of", () => {
     );
     expect(notes("llama.cpp")).toMatch(/llama\.cpp before January 2026 .*: 58,752 B per token/);
     expect(notes("vllm")).not.toMatch(/before/);
+  });
+
+  test("their figure is of the same layers and devices as the plan's", () => {
+    const older = (words: PlanWords): number | undefined => {
+      const text = served("deepseek-v3", words, lite).assumptions.join();
+      const digits = text.match(/before .*: ([\d,]+) B per token/)?.[1];
+      return digits === undefined ? undefined : Number(digits.replaceAll(",", ""));
+    };
+    expect(older({ pp: 2 })).toBe(heads / 2);
+    expect(older({ pp: 3, tp: 4 })).toBe(heads / 12);
+    const llama = { engine: "llama.cpp" } as const;
+    expect(older({ ...llama, gpuLayers: 9 })).toBe(58_752 / 3);
+    expect(older({ ...llama, gpuLayers: 0 })).toBeUndefined();
+    // Rows of 512 and 64 values in the type of the keys, and 512 in that of the values.
+    const types: PlanWords = { cacheTypeK: "f16", cacheTypeV: "q8_0" };
+    expect(older({ ...llama, ...types })).toBe(27 * (576 * 2 + 512 * (34 / 32)));
+    expect(older({ ...llama, dtype: "fp32" })).toBe(58_752);
   });
 });
 
