@@ -3,8 +3,8 @@ import { formatExactCount } from "../model/base/numbers.js";
 import { type PlanRequest, planOptions } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import { expertsOf } from "./divisible.js";
-import { expertDivision } from "./job/experts.js";
 import { llamaNameOf } from "./job/cache_types.js";
+import { expertDivision } from "./job/experts.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
 import {

@@ -38,7 +38,10 @@ describe("llama.cpp", () => {
   test.each(["bf16", "fp16", "fp32"] as const)("a cache in f16 beside weights in %s", (dtype) => {
     const cacheOf = (words: PlanWords) => {
       const plan = served("llama-3.1-8b", { ...llama, context: 512, dtype, ...words });
-      return [bytesOf(plan, "kv cache") / 512, plan.assumptions.join().match(/cache in (\w+)/)?.[1]];
+      return [
+        bytesOf(plan, "kv cache") / 512,
+        plan.assumptions.join().match(/cache in (\w+)/)?.[1],
+      ];
     };
     expect(cacheOf({})).toEqual([131_072, "f16"]);
     expect(cacheOf({ cacheTypeK: "f16", cacheTypeV: "f16" })).toEqual(cacheOf({}));
@@ -329,6 +332,41 @@ describe("the formula of the cache multiplies out to its row", () => {
 });
 
 /** swa_type of llama.cpp's architectures: none for llama (Mistral), phi3, qwen2 and starcoder2. */
+describe("sliding_window_pattern in letters", () => {
+  const layersOf = (sliding_window_pattern: unknown): string =>
+    readShape(
+      {
+        ...MODELS["llama-3.1-8b"]?.config,
+        model_type: "exaone4",
+        num_hidden_layers: 10,
+        sliding_window: 4096,
+        sliding_window_pattern,
+      },
+      "m",
+      "config.json",
+    )
+      .towers.flatMap(({ layers }) => layers)
+      .map(({ count, layer }) => {
+        const window = layer.kind === "transformer" ? (layer.attention?.window ?? 0) : 0;
+        return (window === 4096 ? "L" : "G").repeat(count);
+      })
+      .join("");
+
+  test("is repeated, and the last layer sees all tokens", () => {
+    expect(layersOf(4)).toBe("LLLGLLLGLL");
+    expect(layersOf("LLLG")).toBe("LLLGLLLGLG");
+    expect(layersOf("LG")).toBe("LGLGLGLGLG");
+    expect(layersOf("GLL")).toBe("GLLGLLGLLG");
+    expect(layersOf("G")).toBe("GGGGGGGGGG");
+  });
+
+  test("of other letters is refused", () => {
+    for (const pattern of ["LLXG", "4", "lllg"]) {
+      expect(() => layersOf(pattern)).toThrow(/TM-E085 .*sliding_window_pattern is "[^\n]+$/);
+    }
+  });
+});
+
 describe("windows in llama.cpp", () => {
   const sizes = { sliding_window: 512, max_window_layers: 0, use_sliding_window: true };
   const cells = (model_type: string, engine: PlanWords["engine"]): number | undefined =>
