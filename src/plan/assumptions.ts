@@ -3,10 +3,16 @@ import { formatExactCount } from "../model/base/numbers.js";
 import { type PlanRequest, planOptions } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import { expertsOf } from "./divisible.js";
+import { llamaNameOf } from "./job/cache_types.js";
 import { expertDivision } from "./job/experts.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
-import { cacheFormat } from "./serve/attention_cache.js";
+import {
+  autoCacheType,
+  bytesOfNextToken,
+  cacheFormat,
+  cacheShape,
+} from "./serve/attention_cache.js";
 import { olderLatentCache } from "./serve/latent.js";
 import { servedShape } from "./serve/served_by.js";
 import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
@@ -79,40 +85,37 @@ function ofServing(options: ServeOptions): string[] {
 
 /** What the cache of this engine leaves out or adds, where versions and engines differ. */
 function cacheNotes(model: ModelShape, options: ServeOptions): string[] {
-  const layers = model.towers.at(-1)?.layers ?? [];
-  const shapes = layers.flatMap(({ count, layer }) =>
-    layer.kind === "transformer" && layer.attention !== null
-      ? [{ count, shape: layer.attention }]
-      : [],
+  const attention = (model.towers.at(-1)?.layers ?? []).flatMap(({ layer }) =>
+    layer.kind === "transformer" && layer.attention !== null ? [layer.attention] : [],
   );
-  const latent = shapes.filter(({ shape }) => shape.latent !== undefined);
-  const older = latent.length > 0 ? olderLatentCache(model, options) : null;
-  const { keyBytes, keepsWindows } = cacheFormat(model, options);
-  const bytes = latent.reduce(
-    (sum, { count, shape }) => sum + count * (older?.bytesOf(shape, keyBytes) ?? 0),
-    0,
-  );
+  const hasLatent = attention.some(({ latent }) => latent !== undefined);
+  const older = hasLatent ? olderLatentCache(model, options) : null;
+  const format = cacheFormat(model, options);
+  const bytes =
+    older === null
+      ? 0
+      : bytesOfNextToken(cacheShape(model, { ...format, latent: older.latent })) / options.pipeline;
   return [
     ...(servedShape(model, options) === model
       ? []
       : [`${options.engine} runs an encoder for embeddings, without its language head`]),
-    ...(older === null
+    ...(older === null || bytes === 0
       ? []
       : [
           `the cache has compressed rows; ${older.versions} keeps ${older.keeps}: ${formatExactCount(Math.round(bytes))} B per token`,
         ]),
-    ...(!keepsWindows && shapes.some(({ shape }) => shape.window > 0)
+    ...(!format.keepsWindows && attention.some(({ window }) => window > 0)
       ? [`${options.engine} has no attention window for this family, and caches all tokens`]
       : []),
   ];
 }
 
-function cacheTypeWords({ kvDType, valueDType = kvDType, dtype, engine }: ServeOptions): string {
-  // llama.cpp's default is f16, whatever the weights are.
-  const auto = engine === "llama.cpp" ? "f16" : dtype;
-  const [keys, values] = [kvDType, engine === "llama.cpp" ? valueDType : kvDType].map((type) =>
-    type === "auto" ? auto : type,
-  );
+function cacheTypeWords(options: ServeOptions): string {
+  const { kvDType, valueDType = kvDType, engine } = options;
+  const isLlamaCpp = engine === "llama.cpp";
+  const [keys, values] = [kvDType, isLlamaCpp ? valueDType : kvDType]
+    .map((type) => (type === "auto" ? autoCacheType(options) : type))
+    .map((type) => (isLlamaCpp ? llamaNameOf(type) : type));
   return keys === values ? `${keys}` : `${keys} (keys) and ${values} (values)`;
 }
 

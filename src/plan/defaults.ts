@@ -81,7 +81,7 @@ function trainOptions(
   }
   if (method === "full" && stored !== null && !canDequantize(stored)) {
     throw badUsage(
-      `the checkpoint has quantized weights (${stored.dtype}), which cannot be trained`,
+      `the checkpoint has quantized weights (${stored.dtype}${stored.method ? ` of ${stored.method}` : ""}), which cannot be trained`,
       "use --method lora or qlora, or plan the checkpoint before its quantization",
     );
   }

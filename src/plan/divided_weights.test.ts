@@ -45,6 +45,27 @@ function bytesOfAll(model: ModelShape, request: PlanRequest): number | null {
   return sum;
 }
 
+/** Elements of the adapters, their gradients and their states, of all devices. null: the job is refused. */
+function adaptersOfAll(model: ModelShape, request: PlanRequest): number[] | null {
+  const options = accepted(model, request);
+  if (options?.mode !== "train") {
+    return null;
+  }
+  const stages = options.parallelism.pipeline;
+  const sums = [0, 0, 0];
+  for (let index = 0; index < stages; index++) {
+    const stage = { index, count: stages };
+    const { tape } = modelTape(model, trainingRules(model, options), stage);
+    const { adapters, gradients, optimizer } = statesOf(tape, options);
+    const one = tape.parameters.find(({ role }) => role === "adapter");
+    const itemBytes = (one?.bytes ?? 0) / (one?.elements ?? 1);
+    for (const [at, bytes] of [adapters, gradients, optimizer].entries()) {
+      sums[at] = (sums[at] ?? 0) + ((bytes / itemBytes) * deviceCount(options)) / stages;
+    }
+  }
+  return sums;
+}
+
 function accepted(model: ModelShape, request: PlanRequest): PlanOptions | null {
   try {
     const options = planOptions(model, request);
@@ -103,6 +124,23 @@ describe.each(["mixtral", "deepseek-v3", "qwen3-30b-a3b", "gpt-oss-20b"])("%s", 
     const { planned, short } = missing(requests);
     expect(short).toEqual([]);
     expect(planned).toBeGreaterThan(requests.length / 3);
+  });
+
+  it("trains whole adapters, however they are divided", () => {
+    const lora = { mode: "train", method: "lora", weights: "16bit" } as const;
+    const train = { adapterTargets: ["q_proj", "gate_up_proj", "down_proj"] };
+    const whole = adaptersOfAll(model, { ...lora, train }) ?? [Number.NaN];
+    const requests = SHARDINGS.flatMap((sharding) =>
+      RANKS.map(
+        (ranks): PlanRequest => ({ ...lora, train, ...ranks, ...(sharding && { sharding }) }),
+      ),
+    );
+    const sums = requests.map((request) => ({ request, sum: adaptersOfAll(model, request) }));
+    const planned = sums.filter(({ sum }) => sum !== null);
+    const isShort = ({ sum }: (typeof sums)[number]) =>
+      !whole.every((elements, index) => (sum?.[index] ?? 0) > elements - 1024);
+    expect(planned.filter(isShort)).toEqual([]);
+    expect(planned.length).toBeGreaterThan(requests.length / 3);
   });
 
   it.each(ENGINES)("is served whole by %s", (engine) => {

@@ -12,8 +12,9 @@ import {
   type ServeOptions,
   type TrainOptions,
 } from "./job/options.js";
-import { cachedTower } from "./serve/attention_cache.js";
+import { bytesOfSequence, cachedTower, cacheFormat, cacheShape } from "./serve/attention_cache.js";
 import { planServing } from "./serve/plan_serving.js";
+import { servedShape } from "./serve/served_by.js";
 import { type ModelShape, readsText } from "./shape/model_shape.js";
 import { hostParts } from "./train/host.js";
 import { trainingPeak } from "./train/plan_training.js";
@@ -271,7 +272,7 @@ function isSame(
   }
 }
 
-/** All that a plan prints of a job, before anything is rounded or searched. */
+/** All figures of a job, before anything is rounded, searched, or cut to the device. */
 function figuresOf(model: ModelShape, options: PlanOptions): string {
   if (options.mode === "serve") {
     const { parts, hostBytes, room, kvBytesPerToken, bytesPerSequence } = planServing(
@@ -279,7 +280,13 @@ function figuresOf(model: ModelShape, options: PlanOptions): string {
       options,
     );
     const sizes = parts.map(({ part, bytes }) => [part, bytes]);
-    return JSON.stringify([sizes, hostBytes, room?.bytes, kvBytesPerToken, bytesPerSequence]);
+    // The rows of the plan are in whole blocks, and cut to the room of the device.
+    const cache = cacheShape(servedShape(model, options), cacheFormat(model, options));
+    const needed = bytesOfSequence(cache, options.context) * options.concurrency;
+    return JSON.stringify([
+      [sizes, hostBytes, room?.left, needed],
+      [kvBytesPerToken, bytesPerSequence],
+    ]);
   }
   const peak = trainingPeak(model, options);
   const { simulation, states, allocatedBytes, inFlight } = peak;

@@ -80,6 +80,12 @@ const QUANTIZED = {
     quant_method: "compressed-tensors",
     config_groups: { group_0: { weights: { num_bits: 4, group_size: 128, type: "int" } } },
   },
+  "FP8 of compressed-tensors": {
+    quant_method: "compressed-tensors",
+    config_groups: { group_0: { weights: { num_bits: 8, strategy: "channel", type: "float" } } },
+  },
+  "FP8 of FBGEMM": { quant_method: "fbgemm_fp8" },
+  "FP8 of ModelOpt": { quant_method: "modelopt", quant_algo: "FP8" },
 };
 
 describe("a checkpoint that is quantized", () => {

@@ -35,6 +35,23 @@ describe("llama.cpp", () => {
     expect(Math.abs(bytesOf(plan, "temporaries") / (258.5 * MIB) - 1)).toBeLessThan(0.005);
   });
 
+  test.each(["bf16", "fp16", "fp32"] as const)("a cache in f16 beside weights in %s", (dtype) => {
+    const cacheOf = (words: PlanWords) => {
+      const plan = served("llama-3.1-8b", { ...llama, context: 512, dtype, ...words });
+      return [
+        bytesOf(plan, "kv cache") / 512,
+        plan.assumptions.join().match(/cache in (\w+)/)?.[1],
+      ];
+    };
+    expect(cacheOf({})).toEqual([131_072, "f16"]);
+    expect(cacheOf({ cacheTypeK: "f16", cacheTypeV: "f16" })).toEqual(cacheOf({}));
+    expect(cacheOf({ kvDtype: "fp32" })).toEqual([262_144, "f32"]);
+    const model = readShape(MODELS["llama-3.1-8b"]?.config ?? {}, "m", "m");
+    const file = { ...model, stored: { ...model.stored, fileBytes: 5e9 } };
+    const options = planOptions(file, requestOf({ serve: true, ...llama, dtype })) as ServeOptions;
+    expect(planServing(file, options).kvBytesPerToken).toBe(131_072);
+  });
+
   /** 2.8B of 32 layers, 32 heads, hidden 2560, flash_attn = 0: KV 640.00 MiB, compute buffer 162.00 MiB. */
   test("a log of Pythia 2.8B without flash attention, whose scores are in the compute buffer", () => {
     const sizes = {
@@ -237,6 +254,23 @@ describe("latent attention: bytes of one token in the cache of", () => {
     expect(notes("llama.cpp")).toMatch(/llama\.cpp before January 2026 .*: 58,752 B per token/);
     expect(notes("vllm")).not.toMatch(/before/);
   });
+
+  test("their figure is of the same layers and devices as the plan's", () => {
+    const older = (words: PlanWords): number | undefined => {
+      const text = served("deepseek-v3", words, lite).assumptions.join();
+      const digits = text.match(/before .*: ([\d,]+) B per token/)?.[1];
+      return digits === undefined ? undefined : Number(digits.replaceAll(",", ""));
+    };
+    expect(older({ pp: 2 })).toBe(heads / 2);
+    expect(older({ pp: 3, tp: 4 })).toBe(heads / 12);
+    const llama = { engine: "llama.cpp" } as const;
+    expect(older({ ...llama, gpuLayers: 9 })).toBe(58_752 / 3);
+    expect(older({ ...llama, gpuLayers: 0 })).toBeUndefined();
+    // Rows of 512 and 64 values in the type of the keys, and 512 in that of the values.
+    const types: PlanWords = { cacheTypeK: "f16", cacheTypeV: "q8_0" };
+    expect(older({ ...llama, ...types })).toBe(27 * (576 * 2 + 512 * (34 / 32)));
+    expect(older({ ...llama, dtype: "fp32" })).toBe(58_752);
+  });
 });
 
 describe("the formula of the cache multiplies out to its row", () => {
@@ -298,6 +332,41 @@ describe("the formula of the cache multiplies out to its row", () => {
 });
 
 /** swa_type of llama.cpp's architectures: none for llama (Mistral), phi3, qwen2 and starcoder2. */
+describe("sliding_window_pattern in letters", () => {
+  const layersOf = (sliding_window_pattern: unknown): string =>
+    readShape(
+      {
+        ...MODELS["llama-3.1-8b"]?.config,
+        model_type: "exaone4",
+        num_hidden_layers: 10,
+        sliding_window: 4096,
+        sliding_window_pattern,
+      },
+      "m",
+      "config.json",
+    )
+      .towers.flatMap(({ layers }) => layers)
+      .map(({ count, layer }) => {
+        const window = layer.kind === "transformer" ? (layer.attention?.window ?? 0) : 0;
+        return (window === 4096 ? "L" : "G").repeat(count);
+      })
+      .join("");
+
+  test("is repeated, and the last layer sees all tokens", () => {
+    expect(layersOf(4)).toBe("LLLGLLLGLL");
+    expect(layersOf("LLLG")).toBe("LLLGLLLGLG");
+    expect(layersOf("LG")).toBe("LGLGLGLGLG");
+    expect(layersOf("GLL")).toBe("GLLGLLGLLG");
+    expect(layersOf("G")).toBe("GGGGGGGGGG");
+  });
+
+  test("of other letters is refused", () => {
+    for (const pattern of ["LLXG", "4", "lllg"]) {
+      expect(() => layersOf(pattern)).toThrow(/TM-E085 .*sliding_window_pattern is "[^\n]+$/);
+    }
+  });
+});
+
 describe("windows in llama.cpp", () => {
   const sizes = { sliding_window: 512, max_window_layers: 0, use_sliding_window: true };
   const cells = (model_type: string, engine: PlanWords["engine"]): number | undefined =>

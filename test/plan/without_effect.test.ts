@@ -114,6 +114,28 @@ describe.each(["transformers", "vllm", "sglang", "tgi", "llama.cpp"] as const)("
   });
 });
 
+describe("a model that does not fit", () => {
+  test.each(["vllm", "sglang", "tgi"] as const)("%s still depends on its options", (engine) => {
+    const words: PlanWords = { serve: true, engine };
+    for (const options of [{ context: 8192 }, { concurrency: 7 }, { utilization: 0.95 }]) {
+      expect(figures("llama-3.1-70b", { ...words, ...options })?.limits).toEqual([]);
+    }
+  });
+
+  test("sequences that do not fit depend on their length and number", () => {
+    const words: PlanWords = { serve: true, engine: "vllm" };
+    const given: PlanWords = { ...words, concurrency: 100_000, context: 8192 };
+    expect(figures("llama-3.1-8b", given)?.limits).toEqual([]);
+  });
+});
+
+test("lengths that fill the same blocks are different ones", () => {
+  for (const context of [2047, 8191, 8190]) {
+    const words: PlanWords = { serve: true, engine: "llama.cpp", context };
+    expect(figures("llama-3.1-8b", words)?.limits).toEqual([]);
+  }
+});
+
 describe("the caution", () => {
   const limits = (name: string, words: PlanWords): string[] => figures(name, words)?.limits ?? [];
 

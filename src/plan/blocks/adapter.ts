@@ -11,7 +11,7 @@ interface Builder {
   readonly rules: BlockRules;
   readonly tape: Tape;
   readonly place: ModulePlace;
-  adapterParameter(name: string, elements: number, rows: number): Parameter;
+  adapterParameter(name: string, elements: number, rows: number, ofExperts: boolean): Parameter;
   dropout(x: Tensor): Tensor;
   pointwise(name: string, inputs: readonly Tensor[], saves: readonly Tensor[]): Tensor;
   add(a: Tensor, b: Tensor): Tensor;
@@ -42,7 +42,12 @@ export function withAdapter(
   const rank =
     details.ranks.find(({ path }) => isAt(path, sketch.name, build.place))?.rank ?? adapter.rank;
   const weight = (part: string, elements: number, rows = rank): Parameter =>
-    build.adapterParameter(`${sketch.name}.${part}`, elements * experts, rows);
+    build.adapterParameter(
+      `${sketch.name}.${part}`,
+      elements * experts,
+      rows,
+      sketch.experts !== undefined,
+    );
   const tokens = x.elements / inputs;
   const source = adapter.dropout ? build.dropout(x) : x;
   const itemBytes = adapter.copiesInput ? rules.computeBytes : y.itemBytes;

@@ -136,9 +136,10 @@ export class LayerBuilder {
       sketch.group !== "other" &&
       sketch.group !== "router" &&
       !this.#isKept(sketch, rules.quantization);
-    const role = sketch.experts === undefined ? "matrix" : "expert";
+    const mark = sketch.experts === undefined ? {} : { ofExperts: true };
     const matrix: Parameter = {
-      ...this.parameter(sketch.name, elements, role, outputs * experts),
+      ...this.parameter(sketch.name, elements, "matrix", outputs * experts),
+      ...mark,
       ...(sketch.again === true ? { tied: true } : {}),
     };
     const stored: Parameter = quantizes
@@ -152,11 +153,10 @@ export class LayerBuilder {
     if (sketch.bias !== true) {
       return [stored];
     }
-    const bias = this.parameter(
-      `${sketch.name}.bias`,
-      outputs * experts,
-      sketch.experts === undefined ? "vector" : role,
-    );
+    const bias = {
+      ...this.parameter(`${sketch.name}.bias`, outputs * experts, "vector"),
+      ...mark,
+    };
     const isTrained = rules.adapter?.details.bias === "lora_only" && this.#isTarget(sketch);
     return [stored, isTrained ? { ...bias, trainable: true } : bias];
   }
@@ -209,7 +209,7 @@ export class LayerBuilder {
   }
 
   /** @param rows of a matrix, which factored optimizers need; 0: a vector */
-  adapterParameter(name: string, elements: number, rows: number): Parameter {
+  adapterParameter(name: string, elements: number, rows: number, ofExperts = false): Parameter {
     return {
       name,
       elements,
@@ -217,6 +217,7 @@ export class LayerBuilder {
       trainable: true,
       quantized: false,
       role: "adapter",
+      ofExperts,
       rows,
       unit: this.tape.unit,
     };

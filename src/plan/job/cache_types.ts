@@ -35,6 +35,11 @@ export function cacheTypeOf(type: LlamaCacheType): CacheType {
   return type === "f32" ? "fp32" : type === "f16" ? "fp16" : type;
 }
 
+/** Its name in llama.cpp. */
+export function llamaNameOf(type: CacheType): string {
+  return type === "fp32" ? "f32" : type === "fp16" ? "f16" : type;
+}
+
 export function isBlockType(type: CacheType): type is BlockCacheType {
   return (BLOCK_CACHE_TYPES as readonly string[]).includes(type);
 }

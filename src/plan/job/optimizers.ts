@@ -61,9 +61,7 @@ export function stateBytes(
       return wide * elements;
     case "muon":
       // Momentum for matrices; AdamW for embeddings and vectors (Jordan et al., 2024).
-      return role === "matrix" || (role === "expert" && rows > 0)
-        ? wide * elements
-        : 2 * wide * elements;
+      return role === "matrix" ? wide * elements : 2 * wide * elements;
     case "sgd":
     case "none":
       return 0;

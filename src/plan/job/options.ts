@@ -148,10 +148,10 @@ export function quantizationOf(
 
 /**
  * Whether transformers loads the checkpoint in 16 bits instead, to train all of it: `dequantize=True` of
- * FineGrainedFP8Config and Mxfp4Config. GPTQ, AWQ and bitsandbytes have no such option.
+ * FineGrainedFP8Config and Mxfp4Config. GPTQ, AWQ, bitsandbytes, and FP8 of other methods have no such option.
  */
-export function canDequantize({ dtype, expertsAlone }: QuantizedWeights): boolean {
-  return dtype === "fp8" || expertsAlone === true;
+export function canDequantize({ method }: QuantizedWeights): boolean {
+  return method === "fp8" || method === "mxfp4";
 }
 
 /** transformers converts the tensors of a GGUF file to a type of torch when it loads them. */

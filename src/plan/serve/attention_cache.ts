@@ -11,7 +11,7 @@
  */
 import type { Bytes } from "../../model/base/units.js";
 import { bytesOfCacheType } from "../job/cache_types.js";
-import { bytesOfCompute, type ServeOptions } from "../job/options.js";
+import { bytesOfCompute, type ComputeDType, type ServeOptions } from "../job/options.js";
 import type { AttentionShape, LayerShape, ModelShape, TowerShape } from "../shape/model_shape.js";
 import { type LatentCache, latentCache } from "./latent.js";
 import { hasWindows } from "./llama_cpp.js";
@@ -65,13 +65,19 @@ export function plainFormat(itemBytes: number): CacheFormat {
 /** Tokens of a compute batch of llama.cpp, `n_ubatch`. */
 export const MICRO_BATCH = 512;
 
+/** llama.cpp's own default is f16, whatever the weights are. */
+export function autoCacheType({ engine, dtype }: ServeOptions): ComputeDType {
+  return engine === "llama.cpp" ? "fp16" : dtype;
+}
+
 export function cacheFormat(model: ModelShape, options: ServeOptions): CacheFormat {
   const { engine, kvDType, valueDType = kvDType, tensor, gpuLayers } = options;
   const computeBytes = bytesOfCompute(options.dtype);
+  const autoBytes = bytesOfCompute(autoCacheType(options));
   const isLlamaCpp = engine === "llama.cpp";
   return {
-    ...plainFormat(bytesOfCacheType(kvDType, computeBytes)),
-    valueBytes: bytesOfCacheType(isLlamaCpp ? valueDType : kvDType, computeBytes),
+    ...plainFormat(bytesOfCacheType(kvDType, autoBytes)),
+    valueBytes: bytesOfCacheType(isLlamaCpp ? valueDType : kvDType, autoBytes),
     // llama.cpp keeps recurrent states and convolutions in fp32 (llama_memory_recurrent: R (f32), S (f32)).
     convolutionBytes: isLlamaCpp ? 4 : computeBytes,
     // transformers keeps as many columns as the convolution is wide; engines leave out the newest one.
@@ -138,8 +144,10 @@ export function cachedTower({ towers, head }: ModelShape): TowerShape | undefine
 }
 
 function bytesOfToken(shape: AttentionShape, format: CacheFormat): Bytes {
-  if (shape.latent && format.latent === "rows") {
-    return (shape.latent.kvRank + shape.latent.rotarySize) * format.keyBytes;
+  if (shape.latent && format.latent.startsWith("rows")) {
+    const { kvRank, rotarySize } = shape.latent;
+    const again = format.latent === "rows and values" ? kvRank * format.valueBytes : 0;
+    return (kvRank + rotarySize) * format.keyBytes + again;
   }
   const isExpanded = format.expandsGroups && shape.expandsGroups === true;
   const heads = Math.max(1, (isExpanded ? shape.heads : shape.kvHeads) / format.tensorParallel);

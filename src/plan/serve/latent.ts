@@ -11,9 +11,10 @@
  * | TGI | keys and values of each head, both as wide as the wider one | flash_deepseek_v2_modeling.py, head_pad_size |
  */
 import type { ServeOptions } from "../job/options.js";
-import type { AttentionShape, ModelShape } from "../shape/model_shape.js";
+import type { ModelShape } from "../shape/model_shape.js";
 
-export type LatentCache = "rows" | "heads" | "padded heads";
+/** `rows and values`: the compressed values a second time, in the type of the values. */
+export type LatentCache = "rows" | "rows and values" | "heads" | "padded heads";
 
 export function latentCache({ stored }: ModelShape, { engine }: ServeOptions): LatentCache {
   switch (engine) {
@@ -26,11 +27,10 @@ export function latentCache({ stored }: ModelShape, { engine }: ServeOptions): L
   }
 }
 
-/** Of one token on one device, in versions that keep more. */
 interface OlderCache {
   readonly versions: string;
   readonly keeps: string;
-  readonly bytesOf: (shape: AttentionShape, itemBytes: number) => number;
+  readonly latent: LatentCache;
 }
 
 /** Versions of the engine that keep more than the plan; null where there are none. */
@@ -43,15 +43,13 @@ export function olderLatentCache(model: ModelShape, options: ServeOptions): Olde
       return {
         versions: "transformers before 5.15",
         keeps: "keys and values of each head",
-        bytesOf: ({ heads, headSize, valueHeadSize = headSize }, bytes) =>
-          (heads / options.tensor) * (headSize + valueHeadSize) * bytes,
+        latent: "heads",
       };
     case "llama.cpp":
       return {
         versions: "llama.cpp before January 2026",
         keeps: "the compressed values a second time",
-        bytesOf: ({ latent }, bytes) =>
-          (2 * (latent?.kvRank ?? 0) + (latent?.rotarySize ?? 0)) * bytes,
+        latent: "rows and values",
       };
     default:
       return null;

@@ -65,6 +65,8 @@ export interface ServingPlan {
 
 export interface CacheRoom {
   readonly bytes: Bytes;
+  /** The same, negative where the model does not fit. */
+  readonly left: Bytes;
   /** How these bytes come about. */
   readonly formula: string;
   readonly tokens: number;
@@ -153,7 +155,8 @@ function withCache(
     "device",
   ).bytes;
   const preallocates = fillsDevice(engine);
-  const { bytes: room, formula: roomFormula } = roomOf(options, parts, fixed);
+  const { left, formula: roomFormula } = roomOf(options, parts, fixed);
+  const room = Math.max(0, left);
   const perToken = bytesOfNextToken(cache) / options.pipeline;
   const sketch: PartSketch = {
     formula: `${counted(options.concurrency, "sequence")} x ${cacheWords(cache, options)}`,
@@ -200,6 +203,7 @@ function withCache(
     room: preallocates
       ? {
           bytes: room,
+          left,
           formula: roomFormula,
           bytesOf: (tokens) => bytesOfSequence(cache, tokens, block) / options.pipeline,
           tokens: perToken > 0 ? Math.floor(room / perToken / block) * block : 0,
@@ -221,12 +225,12 @@ function fillsDevice(engine: Engine): boolean {
   return engine !== "transformers" && engine !== "llama.cpp";
 }
 
-/** The memory that the engine gives to its cache, and how it comes about. */
+/** The memory that the engine gives to its cache, negative where there is none, and how it comes about. */
 function roomOf(
   { engine, gpu, utilization }: ServeOptions,
   parts: readonly PlanPartJson[],
   fixed: Bytes,
-): { bytes: Bytes; formula: string } {
+): { left: Bytes; formula: string } {
   const share = utilization * gpu.memoryBytes;
   const weights = parts.find((each) => each.part === "weights")?.bytes ?? 0;
   const [factor, taken, what] =
@@ -235,7 +239,7 @@ function roomOf(
       : ([engine === "tgi" ? TGI_CACHE_SHARE : 1, fixed, "all other parts"] as const);
   const left = `${(utilization * 100).toFixed(0)} % of ${formatBytes(gpu.memoryBytes)}, less ${formatBytes(taken)} of ${what}`;
   return {
-    bytes: Math.max(0, factor * (share - taken)),
+    left: factor * (share - taken),
     formula: factor === 1 ? left : `${factor * 100} % of (${left})`,
   };
 }

@@ -1,4 +1,5 @@
 /** Decoders: Llama and its relatives, and the families that differ from it in more than sizes. */
+import { invalidModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import { type FamilyFacts, factsOf } from "./decoder_families.js";
 import { attentionOf, mlpOf, moeOf } from "./decoder_parts.js";
@@ -203,6 +204,12 @@ function windowsOf(config: ModelConfig, layers: number): number[] {
   if (types.length === layers) {
     return types.map((type) => (type === "sliding_attention" ? window : 0));
   }
+  const letters = config.text("sliding_window_pattern");
+  if (letters !== "") {
+    return Array.from({ length: layers }, (_, index) =>
+      isLocal(config, letters, { index, layers }) ? window : 0,
+    );
+  }
   const { family } = config;
   const pattern = config.optionalSize("sliding_window_pattern") ?? usualPattern(family);
   const from = config.count(0, "max_window_layers");
@@ -212,6 +219,21 @@ function windowsOf(config: ModelConfig, layers: number): number[] {
     }
     return index >= from || family === "mistral" ? window : 0;
   });
+}
+
+/** EXAONE 4: "LLLG" is repeated, L has a window and G has none; neither has the last layer. */
+function isLocal(
+  { source }: ModelConfig,
+  letters: string,
+  { index, layers }: { index: number; layers: number },
+): boolean {
+  if (!/^[LG]+$/.test(letters)) {
+    throw invalidModel(
+      source,
+      `sliding_window_pattern is ${JSON.stringify(letters)}, neither a whole number nor letters L and G`,
+    );
+  }
+  return index < layers - 1 && letters[index % letters.length] === "L";
 }
 
 /** Every how many layers one has no window; 0: all have one. Defaults of the families' configurations. */

@@ -287,6 +287,8 @@ export interface HeadShape {
 export type DType = "fp32" | "bf16" | "fp16" | "fp8" | "int8" | "int4" | "nf4";
 
 export interface QuantizedWeights {
+  /** `quant_method` of the checkpoint. */
+  readonly method?: string;
   readonly dtype: DType;
   /** Scales and zero points included. */
   readonly bytesPerWeight: number;

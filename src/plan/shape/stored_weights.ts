@@ -24,10 +24,14 @@ export function storedWeights(config: ModelConfig): StoredWeights {
   const dtype = DTYPES[config.text("torch_dtype", "dtype").replace("torch.", "")] ?? null;
   const values = config.part("quantization_config");
   const quantization = values === null ? null : quantizationOf(values);
-  const kept = values === null || quantization === null ? null : keptModules(values).kept;
+  if (values === null || quantization === null) {
+    return { dtype, quantization };
+  }
+  const { kept } = keptModules(values);
+  const method = values.text("quant_method");
   return {
     dtype,
-    quantization: quantization === null || kept === null ? quantization : { ...quantization, kept },
+    quantization: { ...quantization, method, ...(kept === null ? {} : { kept }) },
   };
 }
 

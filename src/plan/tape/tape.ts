@@ -51,7 +51,9 @@ export interface Parameter {
   /** Belongs to a quantized matrix. */
   readonly quantized: boolean;
   /** `buffer`: lies with the weights, but is no parameter. */
-  readonly role: "matrix" | "vector" | "embedding" | "adapter" | "expert" | "buffer";
+  readonly role: "matrix" | "vector" | "embedding" | "adapter" | "buffer";
+  /** Of experts, adapters included: expert parallelism divides it already. */
+  readonly ofExperts?: boolean;
   /** Rows and columns of a matrix, which factored optimizers and sharding need. */
   readonly rows: number;
   readonly unit: number;

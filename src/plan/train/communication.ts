@@ -62,7 +62,7 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
         return null;
       }
       const reduced = tape.parameters.filter(
-        ({ trainable, role }) => trainable && !(expertsStay && role === "expert"),
+        ({ trainable, ofExperts }) => trainable && !(expertsStay && ofExperts === true),
       );
       const elements = reduced.reduce((sum, each) => sum + each.elements, 0);
       const buckets = reduced.reduce((sum, each) => sum + each.bytes, 0);
@@ -70,7 +70,7 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
       return {
         bytesOf: () => gradients,
         formula:
-          sharding.devices > 1
+          gradients > 0
             ? `buckets of all gradients${expertsStay ? " but those of experts" : ""}: ${count(elements)} x ${buckets / elements} B`
             : "none",
         source: "torch DistributedDataParallel: a bucket's copy of each gradient",
@@ -131,8 +131,8 @@ function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
   const layers = new Map<number, number>();
   let root = 0;
   let head = 0;
-  for (const { unit, elements, role } of tape.parameters) {
-    if (expertsStay && role === "expert") {
+  for (const { unit, elements, ofExperts } of tape.parameters) {
+    if (expertsStay && ofExperts === true) {
       continue;
     }
     const isHead = tape.units[unit]?.name === "head";

@@ -1,9 +1,12 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { modelTape } from "../blocks/model_tape.js";
 import { type PlanRequest, planOptions } from "../defaults.js";
 import type { TrainOptions } from "../job/options.js";
 import { readShape } from "../shape/read_shape.js";
+import { trainingRules } from "./block_rules.js";
+import { communicationOf } from "./communication.js";
 import { planTraining } from "./plan_training.js";
 
 const MODELS = JSON.parse(
@@ -123,5 +126,43 @@ describe("expert parallelism", () => {
     const moe = (peak: typeof one) => peak.simulation.savedAfterForward.get("moe") ?? 0;
     expect(moe(eight) / moe(one)).toBeGreaterThan(1.2);
     expect(moe(eight) / moe(one)).toBeLessThan(1.45);
+  });
+});
+
+describe("adapters of experts", () => {
+  const experts: Partial<PlanRequest> = {
+    method: "lora",
+    train: { adapterTargets: ["gate_up_proj"] },
+  };
+  const attention: Partial<PlanRequest> = {
+    method: "lora",
+    train: { adapterTargets: ["q_proj"] },
+  };
+  const both: Partial<PlanRequest> = {
+    method: "lora",
+    train: { adapterTargets: ["q_proj", "gate_up_proj"] },
+  };
+  const name = "qwen3-30b-a3b";
+
+  it("are divided once, by FSDP and expert parallelism together", () => {
+    const sharding = { kind: "fsdp", devices: 8 } as const;
+    const fsdp = peakOf(name, { ...experts, sharding }).states;
+    const divided = peakOf(name, { ...experts, sharding, expert: 8 }).states;
+    expect(divided.adapters).toBe(fsdp.adapters);
+    expect(divided.gradients).toBe(fsdp.gradients);
+    expect(divided.optimizer).toBe(fsdp.optimizer);
+  });
+
+  it("stay where they are under DDP, which adds up the gradients of the rest", () => {
+    const ddp = { sharding: { kind: "ddp", devices: 8 }, expert: 8 } as const;
+    const reduced = (request: Partial<PlanRequest>): string | undefined => {
+      const model = readShape(MODELS[name].config, name, "config.json");
+      const options = planOptions(model, { mode: "train", ...request, ...ddp }) as TrainOptions;
+      const { tape } = modelTape(model, trainingRules(model, options), { index: 0, count: 1 });
+      return communicationOf(tape, options)?.formula;
+    };
+    expect(reduced(both)).toBe(reduced(attention));
+    expect(reduced(both)).toMatch(/^buckets of all gradients but those of experts: /);
+    expect(reduced(experts)).toBe("none");
   });
 });

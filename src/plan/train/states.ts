@@ -66,7 +66,7 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   const { copies } = expertDivision(options);
   // Expert parallelism takes its ranks from those that data parallelism would divide over.
   const over = (each: Parameter, divisor: number): number =>
-    each.role === "expert" ? Math.max(1, divisor / copies) : divisor;
+    each.ofExperts === true ? Math.max(1, divisor / copies) : divisor;
   const computeBytes = bytesOfCompute(options.dtype);
   const isZero = sharding.kind.startsWith("zero");
   const fsdpWide = sharding.kind === "fsdp" && options.fp32Weights && computeBytes < 4;
@@ -98,15 +98,17 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   const offloadsAll = sharding.offload === "all";
   const largest = Math.max(
     0,
-    ...tape.parameters.map((each) => (each.trainable ? each.elements * 4 : 0)),
+    ...tape.parameters.map((each) =>
+      each.trainable ? (each.elements * 4) / over(each, divisors.states) : 0,
+    ),
   );
   // The kernels of paged optimizers, and the host for offloaded states, need no copy on the device.
   const temporary = paged
     ? 0
     : stepTemporary(
         options.optimizer,
-        trained((each) => each.bytes * widening(each)) / divisors.states,
-        largest / divisors.states,
+        trained((each) => (each.bytes * widening(each)) / over(each, divisors.states)),
+        largest,
       );
   return {
     weights: offloadsAll ? 0 : weights,
