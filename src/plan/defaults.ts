@@ -64,6 +64,9 @@ function storedCompute({ stored }: ModelShape, gpu: Gpu): ComputeDType {
 
 type Chosen = Pick<TrainOptions, "gpu" | "dtype">;
 
+/** Formats beside which `prepare_model_for_kbit_training` of PEFT converts nothing to fp32. */
+const KEEPS_REST = /^(?:gptq|aqlm|eetq|hqq|torchao)$/;
+
 function trainOptions(
   model: ModelShape,
   request: PlanRequest,
@@ -105,11 +108,12 @@ function trainOptions(
     version: 2,
     ...request.sharding,
   };
+  requireOffload(sharding);
   const sharded = sharding.kind !== "ddp";
   // A checkpoint in fp32 stays so, and 16-bit products are autocast's; FSDP and DeepSpeed keep fp32 copies of what they train.
   const library: Library = request.train?.library ?? "transformers";
-  // prepare_model_for_kbit_training of PEFT converts everything that is not quantized to fp32.
-  const isPrepared = method === "qlora" && library === "transformers";
+  // prepare_model_for_kbit_training of PEFT converts everything that is not quantized to fp32, but not beside every format.
+  const isPrepared = method === "qlora" && library === "transformers" && !KEEPS_REST.test(stored?.method ?? "");
   const keepsWide = isPrepared || ((model.stored.dtype ?? "fp32") === "fp32" && !quantizes);
   const wide =
     request.weights === undefined
@@ -151,6 +155,16 @@ function trainOptions(
       sequenceParallel: request.sequenceParallel ?? false,
     },
   };
+}
+
+/** @throws TidemarkError TM-E002: DeepSpeed moves weights in stage 3 alone, where each device has a part of them */
+function requireOffload({ kind, offload }: Sharding): void {
+  if (offload === "all" && (kind === "zero-1" || kind === "zero-2")) {
+    throw badUsage(
+      `${kind.replace("zero", "ZeRO")} keeps all weights on each device: --offload all (offload_param of DeepSpeed) needs stage 3`,
+      "use --zero 3, or --offload optimizer",
+    );
+  }
 }
 
 /** @throws TidemarkError TM-E002: libraries read a quantized checkpoint as it is */

@@ -115,6 +115,14 @@ num_processes: 4  # one for each GPU
     );
   });
 
+  test("accelerate: weights that stay gathered stay on the device, although they are offloaded", async () => {
+    const grad = ACCELERATE.replace("FULL_SHARD", "SHARD_GRAD_OP");
+    write("offloaded.yaml", grad.replace("offload_params: false", "offload_params: true"));
+    const plan = await planned("llama-3.1-8b", "--config", "offloaded.yaml");
+    expect(partOf(plan, "weights")).toBeGreaterThan(2 * plan.model.parameters * 0.99);
+    expect(partOf(plan, "optimizer")).toBe(0);
+  });
+
   test("the Trainer's fsdp_config, version 2", async () => {
     write("trainer.json", {
       fsdp_version: 2,

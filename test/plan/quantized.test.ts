@@ -131,3 +131,19 @@ describe("modules that stay in 16 bits", () => {
     expect(weights).toBe(ALL * (0.5 + 2 / 128) + REST * 2);
   });
 });
+
+/** prepare_model_for_kbit_training of PEFT: embedding, head and norms in fp32, but not beside GPTQ and its like. */
+test.each([
+  ["awq", 4],
+  ["gptq", 2],
+  ["hqq", 2],
+  ["eetq", 2],
+])("adapters beside %s: the other weights have %i B", (quant_method, bytes) => {
+  const quantization_config = { quant_method, bits: 4, group_size: 128 };
+  const values = { ...MODELS["llama-3.1-8b"]?.config, quantization_config };
+  const plan = planMemory(readShape(values, "llama", "llama"), { mode: "train" });
+  const weights = plan.parts.find(({ part }) => part === "weights")?.bytes ?? 0;
+  const others = 2 * 128_256 * 4096 + 65 * 4096;
+  const quantized = (plan.model.parameters - others) * (4 / 8 + 2.5 / 128);
+  expect(Math.abs(weights - quantized - bytes * others)).toBeLessThan(1e6);
+});

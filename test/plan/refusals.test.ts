@@ -166,6 +166,16 @@ test("llama.cpp's cache is in f16, whatever the checkpoint has", () => {
   expect(bf16.assumptions.join()).toMatch(/cache in bf16/);
 });
 
+test("weights are offloaded in stage 3 alone, where each device has a part of them", () => {
+  for (const zero of [1, 2]) {
+    expect(refusal("llama-3.1-8b", { zero, offload: "all" })).toMatch(
+      /^TM-E002 ZeRO-[12] keeps all weights on each device[^\n]*; use --zero 3, or --offload optimizer$/,
+    );
+    expect(refusal("llama-3.1-8b", { zero, offload: "optimizer" })).toBe("");
+  }
+  expect(refusal("llama-3.1-8b", { zero: 3, offload: "all" })).toBe("");
+});
+
 test.each([[{ num_hidden_layers: 0 }], [{ num_attention_heads: -1 }], [{ hidden_size: null }]])(
   "values of a whole configuration are not cut off: %j",
   (changes) => {

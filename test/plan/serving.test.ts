@@ -387,3 +387,23 @@ describe("windows in llama.cpp", () => {
     },
   );
 });
+
+/** mamba2-2.7b: 64 layers, 5,120 wide. vLLM and TGI keep states in the model's type, SGLang in fp32. */
+test.each([
+  ["vllm", { dtype: "fp16" }, 2, 2, 3],
+  ["vllm", { dtype: "fp32" }, 4, 4, 3],
+  ["tgi", { dtype: "fp16" }, 2, 2, 4],
+  ["sglang", { dtype: "fp16" }, 4, 2, 3],
+  ["llama.cpp", { dtype: "fp16" }, 4, 4, 3],
+] as const)("states of Mamba 2: %s %j", (engine, words, stateBytes, inputBytes, columns) => {
+  const sizes = {
+    num_hidden_layers: 64,
+    n_layer: 64,
+    hidden_size: 2560,
+    num_heads: 80,
+    n_groups: 1,
+  };
+  const plan = served("mamba2-130m", { engine, ...words }, sizes);
+  const rows = (5120 + 2 * 128) * columns * inputBytes;
+  expect(plan.serving?.bytesPerSequence).toBe(64 * (5120 * 128 * stateBytes + rows));
+});

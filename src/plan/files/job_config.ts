@@ -239,10 +239,13 @@ function fsdpSharding(
 ): Partial<Sharding> {
   const strategy = (setting("sharding_strategy") ?? "FULL_SHARD").toUpperCase();
   const keepsWeights = setting("reshard_after_forward")?.toLowerCase() === "false";
+  const kind = keepsWeights ? "zero-2" : (STRATEGIES[strategy] ?? "fsdp");
+  const isOffloaded = setting("offload_params")?.toLowerCase() === "true";
   return {
-    kind: keepsWeights ? "zero-2" : (STRATEGIES[strategy] ?? "fsdp"),
+    kind,
     ...(devices === undefined ? {} : { devices }),
-    offload: setting("offload_params")?.toLowerCase() === "true" ? "all" : "none",
+    // Without a second gathering in the backward pass, the gathered weights stay on the device.
+    offload: !isOffloaded ? "none" : kind === "fsdp" ? "all" : "optimizer",
     version: setting("version") === "2" ? 2 : 1,
   };
 }

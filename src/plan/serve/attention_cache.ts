@@ -34,6 +34,8 @@ export interface CacheFormat {
   /** Of the last inputs of a convolution, and how many columns fewer than its width are kept. */
   readonly convolutionBytes: number;
   readonly convolutionLess: number;
+  /** Of an element of a recurrent state. */
+  readonly stateBytes: number;
   readonly tensorParallel: number;
   /** Keys and values as the model gives them to its kernel: repeated for each head where it does so itself (Falcon). */
   readonly expandsGroups: boolean;
@@ -53,6 +55,7 @@ export function plainFormat(itemBytes: number): CacheFormat {
     valueBytes: itemBytes,
     convolutionBytes: itemBytes,
     convolutionLess: 0,
+    stateBytes: 4,
     tensorParallel: 1,
     expandsGroups: false,
     besideWindow: 0,
@@ -80,8 +83,10 @@ export function cacheFormat(model: ModelShape, options: ServeOptions): CacheForm
     valueBytes: bytesOfCacheType(isLlamaCpp ? valueDType : kvDType, autoBytes),
     // llama.cpp keeps recurrent states and convolutions in fp32 (llama_memory_recurrent: R (f32), S (f32)).
     convolutionBytes: isLlamaCpp ? 4 : computeBytes,
-    // transformers keeps as many columns as the convolution is wide; engines leave out the newest one.
-    convolutionLess: engine === "transformers" ? 0 : 1,
+    // transformers and TGI keep as many columns as the convolution is wide; others leave out the newest one.
+    convolutionLess: engine === "transformers" || engine === "tgi" ? 0 : 1,
+    // mamba_ssm_cache_dtype "auto" of vLLM, and ssm_states of TGI; SGLang's default is fp32.
+    stateBytes: engine === "vllm" || engine === "tgi" ? computeBytes : 4,
     tensorParallel: tensor,
     expandsGroups: engine === "transformers",
     // A cache of transformers holds one token less than a window: the next one completes it. llama.cpp adds the tokens
@@ -156,8 +161,6 @@ function bytesOfToken(shape: AttentionShape, format: CacheFormat): Bytes {
   return heads * (shape.headSize * format.keyBytes + valueSize * format.valueBytes);
 }
 
-const STATE_BYTES = 4;
-
 function stateOf(layer: LayerShape, format: CacheFormat): Bytes {
   if (layer.kind !== "state-space") {
     return 0;
@@ -166,7 +169,7 @@ function stateOf(layer: LayerShape, format: CacheFormat): Bytes {
   const columns = Math.max(0, convolution - format.convolutionLess);
   const convolved =
     (inner + (version === 2 ? 2 * groups * state : 0)) * columns * format.convolutionBytes;
-  return (inner * state * STATE_BYTES + convolved) / format.tensorParallel;
+  return (inner * state * format.stateBytes + convolved) / format.tensorParallel;
 }
 
 /** Of one sequence of `tokens`, read and written, in whole blocks. */

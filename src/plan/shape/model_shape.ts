@@ -286,6 +286,17 @@ export interface HeadShape {
 
 export type DType = "fp32" | "bf16" | "fp16" | "fp8" | "int8" | "int4" | "nf4";
 
+/** As the configuration counts them: the MLP after a state space is part of its layer (Jamba, Bamba). */
+export function layerCount({ layers }: Pick<TowerShape, "layers">): number {
+  return layers.reduce((sum, { count, layer }, index) => {
+    const isPart =
+      layer.kind === "transformer" &&
+      layer.attention === null &&
+      layers[index - 1]?.layer.kind === "state-space";
+    return sum + (isPart ? 0 : count);
+  }, 0);
+}
+
 export interface QuantizedWeights {
   /** `quant_method` of the checkpoint. */
   readonly method?: string;
