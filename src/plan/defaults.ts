@@ -3,6 +3,7 @@ import { badUsage } from "../model/errors/errors.js";
 import { NO_DETAILS } from "./blocks/adapter_details.js";
 import type { AttentionImplementation } from "./blocks/rules.js";
 import { type Gpu, USUAL_GPU } from "./device/gpus.js";
+import { BLOCK_CACHE_TYPES, type CacheType } from "./job/cache_types.js";
 import { fewestCopies } from "./job/experts.js";
 import type {
   ComputeDType,
@@ -226,6 +227,7 @@ function serveOptions(
     request,
     convertsFile(model, { mode: "serve", engine }) ? null : model.stored.quantization,
   );
+  requireCacheTypes(engine, request.serve);
   return {
     mode: "serve",
     engine,
@@ -247,6 +249,40 @@ function serveOptions(
     gpu,
     ...request.serve,
   };
+}
+
+/** Types of a cache that an engine does not have. */
+const NO_CACHE_TYPE: Readonly<Record<Engine, readonly CacheType[]>> = {
+  transformers: BLOCK_CACHE_TYPES,
+  vllm: ["int8", ...BLOCK_CACHE_TYPES],
+  sglang: ["int8", ...BLOCK_CACHE_TYPES],
+  tgi: ["int8", ...BLOCK_CACHE_TYPES],
+  "llama.cpp": ["fp8", "int8"],
+};
+
+/** @throws TidemarkError TM-E002 for a cache that the engine does not start with */
+function requireCacheTypes(
+  engine: Engine,
+  { kvDType, valueDType }: Partial<ServeOptions> = {},
+): void {
+  const isLlamaCpp = engine === "llama.cpp";
+  if (!isLlamaCpp && valueDType !== undefined && valueDType !== kvDType) {
+    throw badUsage(
+      `--cache-type-k and --cache-type-v belong to llama.cpp: ${engine} has one type for keys and values`,
+      "use --kv-dtype, or add --engine llama.cpp",
+    );
+  }
+  const missing = [kvDType, valueDType].find(
+    (type) => type !== undefined && NO_CACHE_TYPE[engine].includes(type),
+  );
+  if (missing !== undefined) {
+    throw badUsage(
+      `${engine} has no cache in ${missing}`,
+      isLlamaCpp
+        ? "use --kv-dtype q8_0, or leave --kv-dtype out"
+        : "use --kv-dtype fp8, or leave --kv-dtype out",
+    );
+  }
 }
 
 /** Options of the command line take precedence over a file's values. */

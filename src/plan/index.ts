@@ -19,7 +19,7 @@
 
 export { comparePlan, compareVllm, otherJob } from "./compare/compare.js";
 export { type PlanRequest, planOptions } from "./defaults.js";
-export { GPUS, type Gpu, gpuNamed, gpuOfSize, USUAL_GPU } from "./device/gpus.js";
+export { GPUS, type Gpu, gpuNamed, gpuOfSize, gpusLike, USUAL_GPU } from "./device/gpus.js";
 export { withJobConfigs } from "./files/job_config.js";
 export { readLog, readModel } from "./files/read_model.js";
 export { fitRows, fitTable } from "./fit.js";

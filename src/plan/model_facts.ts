@@ -4,7 +4,13 @@ import { modelTape } from "./blocks/model_tape.js";
 import type { BlockRules } from "./blocks/rules.js";
 import type { PlanOptions } from "./job/options.js";
 import { bytesOfNextToken, cacheFormat, cacheShape, plainFormat } from "./serve/attention_cache.js";
-import { isMoe, type ModelShape, readsText, type TransformerLayer } from "./shape/model_shape.js";
+import {
+  isMoe,
+  layerCount,
+  type ModelShape,
+  readsText,
+  type TransformerLayer,
+} from "./shape/model_shape.js";
 
 /** One token on one device without gradients: enough to count parameters. */
 const COUNTING: BlockRules = {
@@ -93,10 +99,7 @@ export function describeModel(
     parameters,
     activeParameters: activeParameters(model, parameters),
     trainableParameters,
-    layers: model.towers.reduce(
-      (sum, { layers }) => sum + layers.reduce((all, { count }) => all + count, 0),
-      0,
-    ),
+    layers: model.towers.reduce((sum, tower) => sum + layerCount(tower), 0),
     hidden: tower?.hidden ?? 0,
     heads: attention?.heads ?? 0,
     kvHeads: attention?.kvHeads ?? 0,

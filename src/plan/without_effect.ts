@@ -4,7 +4,6 @@
  */
 import { TidemarkError } from "../model/errors/errors.js";
 import { type PlanRequest, planOptions } from "./defaults.js";
-import { BLOCK_CACHE_TYPES, bytesOfCacheType, type CacheType } from "./job/cache_types.js";
 import {
   convertsFile,
   type Engine,
@@ -107,11 +106,7 @@ const SERVING: readonly Setting<ServeOptions>[] = [
     flag: "--cache-type-v",
     group: "serve",
     key: "valueDType",
-    reasons: [
-      NO_CACHE,
-      [(_, { engine }) => engine !== "llama.cpp", "keys and values have one type; use --kv-dtype"],
-      [hasLatentRows, "latent attention keeps one row, in the type of the keys"],
-    ],
+    reasons: [NO_CACHE, [hasLatentRows, "latent attention keeps one row, in the type of the keys"]],
   },
   {
     flag: "--gpu-layers",
@@ -190,10 +185,7 @@ export function withoutEffect(
 ): string[] {
   return options.mode === "train"
     ? ineffective(TRAINING, { model, job: options, request })
-    : [
-        ...ineffective(servingSettings(model, options), { model, job: options, request }),
-        ...otherCacheTypes(options),
-      ];
+    : ineffective(servingSettings(model, options), { model, job: options, request });
 }
 
 interface Given<Options> {
@@ -296,23 +288,4 @@ function figuresOf(model: ModelShape, options: PlanOptions): string {
     [...simulation.savedAfterForward],
     hostParts(model, options, peak),
   ]);
-}
-
-/** Types of a cache that an engine does not have. */
-const NO_CACHE_TYPE: Readonly<Record<Engine, readonly CacheType[]>> = {
-  transformers: BLOCK_CACHE_TYPES,
-  vllm: ["int8", ...BLOCK_CACHE_TYPES],
-  sglang: ["int8", ...BLOCK_CACHE_TYPES],
-  tgi: ["int8", ...BLOCK_CACHE_TYPES],
-  "llama.cpp": ["fp8", "int8"],
-};
-
-function otherCacheTypes({ engine, kvDType, valueDType = kvDType }: ServeOptions): string[] {
-  return [...new Set([kvDType, engine === "llama.cpp" ? valueDType : kvDType])].flatMap((type) =>
-    NO_CACHE_TYPE[engine].includes(type)
-      ? [
-          `${engine} has no cache in ${type}: the plan is of a cache with ${bytesOfCacheType(type, 2)} B per value`,
-        ]
-      : [],
-  );
 }

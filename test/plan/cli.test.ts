@@ -437,6 +437,10 @@ describe("a mistake gives one line", () => {
     [["gpt2", "--serve", "--batch", "2"], /TM-E002 --batch belongs to training; use --concurrency/],
     [["gpt2", "--context", "2k"], /TM-E002 --context belongs to --serve/],
     [["gpt2", "--gpu", "h1000"], /a GPU such as h100/],
+    [["gpt2", "--gpu", "h10"], /24GiB; names that begin so: H100-80GB, H100-96GB, not "h10"/],
+    [["gpt2", "--gpu", "rtx"], /24GiB; names that begin so: RTX 3060, RTX 3090,/],
+    [["gpt2", "--gpu", "40"], /24GiB; names that begin so: RTX 4070, RTX 4080, RTX 4090/],
+    [["gpt2", "--gpu", "16"], /a GPU such as h100 or 4090, or a size such as 24GiB/],
     [["gpt2", "--method", "qlorra"], /--method takes one of full, lora, qlora/],
     [["gpt2", "--quantize", "nf4", "--method", "full"], /quantized weights cannot be trained/],
     [

@@ -232,8 +232,6 @@ num_processes: 4  # one for each GPU
   test.each([
     ["--train --offload-activations", /--offload-activations has no effect/],
     ["--serve --utilization 0.5", /--utilization has no effect/],
-    ["--serve --engine vllm --kv-dtype int8", /vllm has no cache in int8/],
-    ["--serve --engine llama.cpp --kv-dtype fp8", /llama\.cpp has no cache in fp8/],
   ])("%s is a caution", async (words, caution) => {
     expect((await planned("gpt2", ...words.split(" "))).limits.join()).toMatch(caution);
   });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { PlanJson } from "../../src/model/documents/plan_document.js";
 import { TidemarkError } from "../../src/model/errors/errors.js";
-import { GPUS } from "../../src/plan/device/gpus.js";
+import { GPUS, gpuNamed } from "../../src/plan/device/gpus.js";
 import { fitTable } from "../../src/plan/fit.js";
 import { ENGINES, type Engine } from "../../src/plan/job/options.js";
 import { planMemory } from "../../src/plan/plan.js";
@@ -184,3 +184,19 @@ test.each([[{ num_hidden_layers: 0 }], [{ num_attention_heads: -1 }], [{ hidden_
     );
   },
 );
+
+test("a part of a device's name is none, but each name and its usual short form is one", () => {
+  for (const part of ["a", "h", "h10", "40", "3", "rtx", "nvidia", "l40", "a100-4", ""]) {
+    expect([part, gpuNamed(part)?.name]).toEqual([part, undefined]);
+  }
+  for (const { name } of GPUS) {
+    expect(gpuNamed(name.toLowerCase().replace(" ", "-"))?.name).toBe(name);
+    expect(gpuNamed(`NVIDIA ${name.replace("GB", "")}`)?.name).toBe(name);
+  }
+  expect(["h100", "a100", "v100", "4070"].map((text) => gpuNamed(text)?.name)).toEqual([
+    "H100-80GB",
+    "A100-80GB",
+    "V100-16GB",
+    "RTX 4070",
+  ]);
+});

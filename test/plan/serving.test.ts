@@ -115,10 +115,20 @@ describe("llama.cpp", () => {
     expect(plan.serving).toMatchObject({ kvBytesPerToken: 0, bytesPerSequence: 24 * 1536 * 76 });
   });
 
-  test("types that an engine does not have are cautions", () => {
+  test.each<[PlanWords, RegExp]>([
+    [{ engine: "vllm", kvDtype: "q8_0" }, /TM-E002 vllm has no cache in q8_0; use --kv-dtype fp8/],
+    [{ engine: "vllm", kvDtype: "int8" }, /TM-E002 vllm has no cache in int8/],
+    [{ engine: "transformers", kvDtype: "q4_0" }, /TM-E002 transformers has no cache in q4_0/],
+    [{ ...llama, kvDtype: "fp8" }, /TM-E002 llama\.cpp has no cache in fp8; use --kv-dtype q8_0/],
+    [{ engine: "vllm", cacheTypeK: "q8_0" }, /TM-E002 --cache-type-k .* llama\.cpp: vllm/],
+    [{ engine: "vllm", cacheTypeK: "f16" }, /TM-E002 --cache-type-k .* llama\.cpp: vllm/],
+    [{ engine: "sglang", cacheTypeV: "f16" }, /TM-E002 --cache-type-k .* llama\.cpp: sglang/],
+  ])("a cache that an engine does not have is refused: %j", (words, line) => {
+    expect(() => served("llama-3.1-8b", words)).toThrow(line);
+  });
+
+  test("layers of other engines are a caution, two types of one cache are refused", () => {
     const notes = (words: PlanWords) => served("llama-3.1-8b", words).limits.join();
-    expect(notes({ engine: "vllm", kvDtype: "q8_0" })).toMatch(/vllm has no cache in q8_0/);
-    expect(notes({ ...llama, kvDtype: "fp8" })).toMatch(/llama\.cpp has no cache in fp8/);
     expect(notes({ engine: "vllm", gpuLayers: 4 })).toMatch(/--gpu-layers has no effect/);
     expect(() => served("gpt2", { ...llama, kvDtype: "q8_0", cacheTypeK: "f16" })).toThrow(
       /--kv-dtype and --cache-type-k/,
@@ -406,4 +416,11 @@ test.each([
   const plan = served("mamba2-130m", { engine, ...words }, sizes);
   const rows = (5120 + 2 * 128) * columns * inputBytes;
   expect(plan.serving?.bytesPerSequence).toBe(64 * (5120 * 128 * stateBytes + rows));
+});
+
+/** Jamba 1.5: 32 layers, of which 28 have a state space before their MLP. */
+test("an MLP after a state space is part of its layer", () => {
+  const plan = served("jamba", { engine: "vllm" });
+  expect(plan.model.layers).toBe(MODELS.jamba?.config.num_hidden_layers);
+  expect(bytesOf(plan, "cuda graphs")).toBe((180 + 10 * plan.model.layers) * MIB);
 });

@@ -9,6 +9,7 @@ import {
   type Gpu,
   gpuNamed,
   gpuOfSize,
+  gpusLike,
   LIBRARIES,
   LLAMA_CACHE_TYPES,
   METHODS,
@@ -57,10 +58,14 @@ export function parseGpu(text: string): Gpu {
       return gpuOfSize(bytes);
     }
   }
-  const near = didYouMean(
-    text,
-    GPUS.map(({ name }) => name),
-  );
+  const like = gpusLike(text);
+  const near =
+    like.length > 0
+      ? `names that begin so: ${like.join(", ")}`
+      : didYouMean(
+          text,
+          GPUS.map(({ name }) => name),
+        );
   throw new InvalidArgumentError(
     `a GPU such as h100 or 4090, or a size such as 24GiB${near === "" ? "" : `; ${near}`}`,
   );

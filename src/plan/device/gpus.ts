@@ -80,14 +80,25 @@ const SHORT: Readonly<Record<string, string>> = {
 
 /** A device by its name ("h100", "a100-40gb", "4090"); undefined if no device has that name. */
 export function gpuNamed(text: string): Gpu | undefined {
-  const plain = (name: string): string =>
-    name.toLowerCase().replace(/rtx|nvidia|geforce|[\s_-]/g, "");
   const wanted = plain(SHORT[plain(text)] ?? text);
-  return wanted === ""
-    ? undefined
-    : (GPUS.find(({ name }) => plain(name) === wanted) ??
-        GPUS.find(({ name }) => plain(name) === `${wanted}gb`) ??
-        GPUS.find(({ name }) => plain(name).startsWith(wanted)));
+  return (
+    GPUS.find(({ name }) => plain(name) === wanted) ??
+    GPUS.find(({ name }) => plain(name) === `${wanted}gb`)
+  );
+}
+
+/** Names that begin with `text`: what a part of a name may mean. */
+export function gpusLike(text: string): string[] {
+  const wanted = plain(text);
+  const begins = (name: string): boolean =>
+    wanted === ""
+      ? name.toLowerCase().startsWith(text.trim().toLowerCase())
+      : plain(name).startsWith(wanted);
+  return text.trim() === "" ? [] : GPUS.map(({ name }) => name).filter(begins);
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replace(/rtx|nvidia|geforce|[\s_-]/g, "");
 }
 
 /** Whether FlashAttention has kernels for it: from Ampere on, in 16 bits. */

@@ -21,7 +21,7 @@ import {
   quantizationOf,
   type ServeOptions,
 } from "../job/options.js";
-import type { ModelShape } from "../shape/model_shape.js";
+import { layerCount, type ModelShape } from "../shape/model_shape.js";
 import type { Tape } from "../tape/tape.js";
 import type { AllocationTrace } from "../tape/trace.js";
 import { gapsOfPrefill } from "../train/replay.js";
@@ -131,10 +131,7 @@ function replayedGaps(
 
 /** Measured on vLLM's logs: a fixed share for the graphs themselves, and the buffers that they pin. */
 function graphBytes(model: ModelShape): Bytes {
-  const layers = model.towers.reduce(
-    (sum, { layers }) => sum + layers.reduce((all, { count }) => all + count, 0),
-    0,
-  );
+  const layers = model.towers.reduce((sum, tower) => sum + layerCount(tower), 0);
   const MIB = 2 ** 20;
   return (180 + 10 * layers) * MIB;
 }
