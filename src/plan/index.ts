@@ -17,7 +17,7 @@
  * | `files/` | the only part that reads files: all others run in the page, too |
  */
 
-export { comparePlan, compareVllm, otherJob } from "./compare/compare.js";
+export { comparePlan, compareVllm, otherJob, otherProgram } from "./compare/compare.js";
 export { type PlanRequest, planOptions } from "./defaults.js";
 export { GPUS, type Gpu, gpuNamed, gpuOfSize, gpusLike, USUAL_GPU } from "./device/gpus.js";
 export { withJobConfigs } from "./files/job_config.js";

@@ -163,7 +163,12 @@ function requireParallel(words: PlanWords): void {
     throw badUsage("--sequence-parallel divides over the devices of --tp", "add --tp N");
   }
   if (pp === 1 && (schedule !== undefined || virtualStages !== undefined)) {
-    throw badUsage("--schedule and --virtual-stages belong to a pipeline", "add --pp N");
+    const flags = [
+      ...(schedule === undefined ? [] : ["--schedule"]),
+      ...(virtualStages === undefined ? [] : ["--virtual-stages"]),
+    ];
+    const verb = flags.length === 1 ? "belongs" : "belong";
+    throw badUsage(`${flags.join(" and ")} ${verb} to a pipeline`, "add --pp N");
   }
   if (virtualStages !== undefined && schedule !== undefined && schedule !== "interleaved") {
     throw badUsage(

@@ -217,6 +217,11 @@ describe("weight files", () => {
     expect(parts.find(({ part }) => part === "weights")?.bytes).toBe(1000 * 210);
     writeFileSync(join(folder, "cut.gguf"), gguf().subarray(0, 90));
     expect((await plan("cut.gguf")).stderr).toMatch(/^tidemark: TM-E085 .*cut off[^\n]*\n$/);
+    const whole = Buffer.concat([gguf(), Buffer.alloc(1000)]);
+    writeFileSync(join(folder, "part.gguf"), whole);
+    expect((await plan("part.gguf")).stderr).toMatch(
+      /^tidemark: TM-E085 .*cut off: its header names [\d.]+ \wiB of tensors, and [^\n]*\n$/,
+    );
   });
 });
 
@@ -380,7 +385,8 @@ describe("comparisons", () => {
     const allocator = new CachingAllocator();
     allocator.allocate(500 * 2 ** 20);
     writeFileSync(join(folder, "snapshot.pickle"), pickle(snapshotOf([allocator], "plain")));
-    const { comparison } = await planned("gpt2", "--compare", "snapshot.pickle");
+    const { comparison, limits } = await planned("gpt2", "--compare", "snapshot.pickle");
+    expect(limits.filter((limit) => limit.includes("another program"))).toEqual([]);
     expect(comparison?.kind).toBe("allocated");
     expect(comparison?.measuredBytes).toBe(500 * 2 ** 20);
     expect(comparison?.explanation).toMatch(/than planned/);
@@ -467,6 +473,7 @@ describe("a mistake gives one line", () => {
     [["gpt2", "--batch", "0"], /a whole number from 1/],
     [["gpt2", "--check", "x.log"], /add --serve/],
     [["gpt2", "--compare", "nowhere.pickle"], /TM-E003/],
+    [["gpt2", "--compare", "gpt2/config.json"], /TM-E007 .*snapshot of PyTorch's allocator/],
   ])("%j", async (words, message) => {
     const { status, stdout, stderr } = await plan(...words);
     expect([status, stdout]).toEqual([2, ""]);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { PlanJson } from "../../src/model/documents/plan_document.js";
 import { TidemarkError } from "../../src/model/errors/errors.js";
+import { comparePlan, otherProgram } from "../../src/plan/compare/compare.js";
 import { GPUS, gpuNamed } from "../../src/plan/device/gpus.js";
 import { fitTable } from "../../src/plan/fit.js";
 import { ENGINES, type Engine } from "../../src/plan/job/options.js";
@@ -199,4 +200,39 @@ test("a part of a device's name is none, but each name and its usual short form 
     "V100-16GB",
     "RTX 4070",
   ]);
+});
+
+test("options of a pipeline name only themselves", () => {
+  expect(refusal("gpt2", { schedule: "gpipe" })).toMatch(/^TM-E002 --schedule belongs to a pipel/);
+  expect(refusal("gpt2", { virtualStages: 2 })).toMatch(/^TM-E002 --virtual-stages belongs to/);
+});
+
+test.each([
+  ["vit-b", { concurrency: 8 }, "8 images of 197 positions"],
+  ["sd15-unet", {}, "1 image"],
+  ["gpt2", { concurrency: 2, context: 100 }, "200 tokens"],
+] as const)("temporaries of %s %j name what is read: %s", (name, words, read) => {
+  const { parts } = planned(name, { serve: true, ...words });
+  const formula = parts.find(({ part }) => part === "temporaries")?.formula;
+  expect(formula).toBe(`intermediate results of one forward pass over ${read}`);
+});
+
+test("Adafactor's formula is a sum over matrices, not of each parameter", () => {
+  const { parts } = planned("gpt2", { optimizer: "adafactor", dtype: "fp32" });
+  const formula = parts.find(({ part }) => part === "optimizer")?.formula;
+  expect(formula).toMatch(/^the sum of 4 B x \(rows \+ columns\) of each matrix/);
+});
+
+test.each([
+  [1 / 1000, 1],
+  [0.8, 0],
+  [1.3, 0],
+  [20, 1],
+])("a measurement of %f of the plan: %i cautions", (share, cautions) => {
+  const plan = planned("gpt2", {});
+  const bytes = share * plan.memory.allocated.bytes;
+  const measured = { file: "x.pickle", kind: "allocated", bytes, categories: new Map() } as const;
+  const limits = otherProgram(comparePlan(plan, measured));
+  expect(limits).toHaveLength(cautions);
+  expect(limits.join()).toMatch(cautions === 0 ? /^$/ : /probably of another program/);
 });

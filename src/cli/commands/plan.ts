@@ -11,7 +11,7 @@ import {
   planWithFitTable,
 } from "../../inspect/index.js";
 import type { PlanJson } from "../../model/documents/plan_document.js";
-import { badUsage } from "../../model/errors/errors.js";
+import { badUsage, TidemarkError } from "../../model/errors/errors.js";
 import { ownKind } from "../files/own_files.js";
 import { writeReport } from "../files/report_page.js";
 import { requireOtherFile, writeWhole } from "../files/write_whole.js";
@@ -119,7 +119,24 @@ async function compared(document: PlanJson, options: PlanCommandOptions): Promis
     ? withProgress(compare, "MiB", options, (onProgress) =>
         planComparedWithSnapshot(document, compare, onProgress),
       )
-    : planComparedWithRecording(document, openRecordingAt(compare), compare);
+    : planComparedWithRecording(document, comparedRecording(compare), compare);
+}
+
+/** A file that is neither: both kinds are named. */
+function comparedRecording(path: string): ReturnType<typeof openRecordingAt> {
+  try {
+    return openRecordingAt(path);
+  } catch (error) {
+    throw error instanceof TidemarkError && error.id === "TM-E007"
+      ? new TidemarkError(
+          "TM-E007",
+          2,
+          error.what,
+          "",
+          "give a recording of tidemark run --gpu, or a snapshot of PyTorch's allocator (torch.cuda.memory._dump_snapshot)",
+        )
+      : error;
+  }
 }
 
 async function writePage(

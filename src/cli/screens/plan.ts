@@ -14,7 +14,7 @@ const BAR = 10;
 const SHOWN_SAVINGS = 8;
 const FORMULA_COLUMNS = 90;
 /** No longer sequence is tried where the configuration names no limit. */
-const LONGEST_SEARCHED = 2 ** 20;
+const LARGEST_SEARCHED = 2 ** 20;
 
 export function printPlan(screen: Screen, plan: PlanJson, quiet: boolean): void {
   printHead(screen, plan);
@@ -92,6 +92,11 @@ function printServing(screen: Screen, serving: NonNullable<PlanJson["serving"]>)
   );
 }
 
+/** Larger batches and longer sequences are not tried. */
+function mostOf(count: number): string {
+  return `${formatExactCount(count)}${count === LARGEST_SEARCHED ? " or more" : ""}`;
+}
+
 function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): void {
   const { paint } = screen;
   const device = devices.name === "" ? formatBytes(fits.deviceBytes) : devices.name;
@@ -101,7 +106,7 @@ function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): vo
     const most =
       fits.maxBatch === 0
         ? `nor does a ${batch} of 1`
-        : `largest ${batch}: ${formatExactCount(fits.maxBatch)}`;
+        : `largest ${batch}: ${mostOf(fits.maxBatch)}`;
     screen.line(`  ${verdict} on ${device}; ${most}`);
     screen.line();
     return;
@@ -109,7 +114,7 @@ function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): vo
   const end =
     model.longestSequence === fits.maxSequence
       ? ", as the model was made for"
-      : fits.maxSequence === LONGEST_SEARCHED
+      : fits.maxSequence === LARGEST_SEARCHED
         ? " or more"
         : "";
   const longest = formatExactCount(fits.maxSequence);
@@ -120,8 +125,8 @@ function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): vo
       : fits.maxBatch === 0
         ? `; nor does a ${batch} of 1 at this length, but up to ${longest} tokens at this ${batch} do`
         : fits.maxSequence === 0
-          ? `; at this length, a ${batch} of up to ${formatExactCount(fits.maxBatch)} fits`
-          : `; largest ${what} at this length: ${formatExactCount(fits.maxBatch)}; longest length at this ${batch}: ${longest} tokens${end}`;
+          ? `; at this length, a ${batch} of up to ${mostOf(fits.maxBatch)} fits`
+          : `; largest ${what} at this length: ${mostOf(fits.maxBatch)}; longest length at this ${batch}: ${longest} tokens${end}`;
   screen.line(`  ${verdict} on ${device}${most}`);
   if (fits.reason !== undefined) {
     for (const line of screen.wrap(`because ${fits.reason}`, 2)) {

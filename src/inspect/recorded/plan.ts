@@ -1,7 +1,7 @@
 /** The documents of `tidemark plan`: a model's plan, the same compared with a measurement, and its page. */
 import { basename } from "node:path";
 import type { Bytes, OnProgress } from "../../model/base/units.js";
-import type { PlanJson } from "../../model/documents/plan_document.js";
+import type { PlanComparisonJson, PlanJson } from "../../model/documents/plan_document.js";
 import { nothingThere } from "../../model/errors/errors.js";
 import { type DeviceFigureName, deviceMetric, MOST_DEVICES } from "../../model/profile/series.js";
 import {
@@ -11,6 +11,7 @@ import {
   GPUS,
   type ModelShape,
   otherJob,
+  otherProgram,
   type PlanPageDocument,
   type PlanRequest,
   planMemory,
@@ -85,15 +86,19 @@ export async function planComparedWithSnapshot(
   for (const { category, bytes } of device.peak.sites) {
     categories.set(category, (categories.get(category) ?? 0) + bytes);
   }
-  return {
-    ...plan,
-    comparison: comparePlan(plan, {
+  return withComparison(
+    plan,
+    comparePlan(plan, {
       file: path,
       kind: "allocated",
       bytes: device.peak.requestedBytes,
       categories,
     }),
-  };
+  );
+}
+
+function withComparison(plan: PlanJson, comparison: PlanComparisonJson): PlanJson {
+  return { ...plan, comparison, limits: [...plan.limits, ...otherProgram(comparison)] };
 }
 
 /** Compares the plan with the highest figures of a device's allocator in a recording. @throws TidemarkError TM-E014 */
@@ -118,15 +123,15 @@ export function planComparedWithRecording(
       "record with: tidemark run --gpu",
     );
   }
-  return {
-    ...plan,
-    comparison: comparePlan(plan, {
+  return withComparison(
+    plan,
+    comparePlan(plan, {
       file: path,
       kind: "allocated",
       bytes: allocated,
       categories: new Map(),
     }),
-  };
+  );
 }
 
 /** Compares the plan with vLLM's start-up log. @throws TidemarkError TM-E014 if the log has no memory figures */

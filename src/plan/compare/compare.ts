@@ -193,6 +193,20 @@ export function otherJob({ parts = [] }: PlanComparisonJson): string[] {
   ];
 }
 
+/** Of a plan, intervals are at most a third: a peak that differs by this factor is of another job. */
+const OTHER_PROGRAM = 5;
+
+/** A sentence if what was measured is of another size altogether. */
+export function otherProgram({ measuredBytes, plannedBytes }: PlanComparisonJson): string[] {
+  const isNear =
+    measuredBytes * OTHER_PROGRAM >= plannedBytes && plannedBytes * OTHER_PROGRAM >= measuredBytes;
+  return isNear
+    ? []
+    : [
+        `${formatBytesBriefly(measuredBytes)} were measured, and the plan has ${formatBytesBriefly(plannedBytes)}: the measurement is probably of another program, or was made outside of its training steps`,
+      ];
+}
+
 /** The remainder for the cache contains the errors of all other parts. */
 const CACHE_TOLERANCE = 0.08;
 

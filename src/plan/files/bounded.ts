@@ -1,5 +1,6 @@
 /** Reads untrusted files: never more than a limit, and never a pipe. */
 import { closeSync, openSync, readFileSync, readSync, type Stats, statSync } from "node:fs";
+import { formatBytes } from "../../model/base/numbers.js";
 import { fileNotFound, fileUnusable, tooLarge } from "../../model/errors/errors.js";
 import { notAModel } from "../../model/errors/plan_errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
@@ -61,6 +62,20 @@ export function readBounded(path: string, limit: number): Buffer {
     return readFileSync(path);
   } catch (error) {
     throw fileUnusable(path, "read", reasonOf(error).message);
+  }
+}
+
+/**
+ * Tensors follow the header. A header alone is enough for a plan; a part of the tensors is a download that did not end.
+ * @param dataBytes what the header names. @throws TidemarkError TM-E085
+ */
+export function requireWhole(path: string, headerBytes: number, dataBytes: number): void {
+  const { size } = statOf(path);
+  if (size > headerBytes && size < headerBytes + dataBytes) {
+    throw notAModel(
+      path,
+      `it is cut off: its header names ${formatBytes(dataBytes)} of tensors, and ${formatBytes(size - headerBytes)} follow`,
+    );
   }
 }
 

@@ -9,7 +9,7 @@
 import { notAModel } from "../../model/errors/plan_errors.js";
 import type { JsonObject } from "../shape/config.js";
 import type { FileParts } from "../shape/model_shape.js";
-import { readPiece } from "./bounded.js";
+import { readPiece, requireWhole } from "./bounded.js";
 
 /** Headers hold whole vocabularies. */
 const LARGEST_HEADER = 256 * 2 ** 20;
@@ -82,13 +82,15 @@ export function ggufHeader(path: string): GgufHeader {
   let embeddingBytes = 0;
   let hasLatentRows = false;
   const layerBytes: number[] = [];
+  let dataBytes = 0;
   for (let tensor = 0; tensor < tensors; tensor++) {
-    const { name, sizes, type } = reader.tensor();
+    const { name, sizes, type, offset } = reader.tensor();
     const elements = sizes.reduce((product, size) => product * size, 1);
     const [blockBytes, weights] = TYPES[type] ?? [2, 1];
     parameters += elements;
     const own = Math.ceil(elements / weights) * blockBytes;
     bytes += own;
+    dataBytes = TYPES[type] === undefined ? dataBytes : Math.max(dataBytes, offset + own);
     const [, layer] = /^blk\.(\d{1,4})\./.exec(name) ?? [];
     if (layer !== undefined) {
       layerBytes[Number(layer)] = (layerBytes[Number(layer)] ?? 0) + own;
@@ -104,6 +106,8 @@ export function ggufHeader(path: string): GgufHeader {
   if (!Number.isSafeInteger(parameters)) {
     throw notAModel(path, "its tensors have impossible sizes");
   }
+  const alignment = Number(values.get("general.alignment") ?? 32);
+  requireWhole(path, Math.ceil(reader.at / alignment) * alignment, dataBytes);
   return {
     config: configOf(path, values, { vocabulary, hasOutput }),
     parameters,
@@ -202,6 +206,11 @@ class GgufReader {
     this.#piece = readPiece(path, 0, PIECE);
   }
 
+  /** Of the next byte in the file. */
+  get at(): number {
+    return this.#at;
+  }
+
   bytes(length: number): Buffer {
     const from = this.#at - this.#start;
     if (from + length > this.#piece.length) {
@@ -239,7 +248,7 @@ class GgufReader {
     return this.bytes(this.count(LONGEST_NAME, "bytes in one text")).toString("utf8");
   }
 
-  tensor(): { name: string; sizes: number[]; type: number } {
+  tensor(): { name: string; sizes: number[]; type: number; offset: number } {
     const name = this.text();
     const dimensions = this.u32();
     if (dimensions > 8) {
@@ -247,8 +256,7 @@ class GgufReader {
     }
     const sizes = Array.from({ length: dimensions }, () => this.u64());
     const type = this.u32();
-    this.u64();
-    return { name, sizes, type };
+    return { name, sizes, type, offset: this.u64() };
   }
 
   /** A value of a type; of arrays only numbers are kept. */

@@ -9,7 +9,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { tooLarge } from "../../model/errors/errors.js";
 import { notAModel } from "../../model/errors/plan_errors.js";
-import { readJson, readPiece } from "./bounded.js";
+import { readJson, readPiece, requireWhole } from "./bounded.js";
 
 export interface WeightTensor {
   readonly name: string;
@@ -44,9 +44,16 @@ export function safetensorsHeader(path: string): WeightTensor[] {
   if (typeof header !== "object" || header === null) {
     throw notAModel(path, "its header is not a JSON object");
   }
-  return Object.entries(header)
+  const tensors = Object.entries(header)
     .filter(([name]) => name !== "__metadata__")
     .map(([name, value]) => tensorOf(path, name, value));
+  // Tensors lie one after the other, without gaps.
+  requireWhole(
+    path,
+    8 + length,
+    tensors.reduce((sum, { bytes }) => sum + bytes, 0),
+  );
+  return tensors;
 }
 
 function tensorOf(path: string, name: string, value: unknown): WeightTensor {

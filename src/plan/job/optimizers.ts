@@ -30,6 +30,8 @@ export interface OptimizerFacts {
   readonly moments?: number;
   /** A step computes with one list of all parameters, and has a temporary tensor for each. */
   readonly foreach?: boolean;
+  /** `formula` is of matrices, not of one parameter. */
+  readonly ofMatrices?: boolean;
 }
 
 /** bitsandbytes quantizes in blocks of 256, with an fp32 maximum for each; tensors below 4,096 elements stay in fp32. */
@@ -119,11 +121,14 @@ export const OPTIMIZER_FACTS: Readonly<Record<OptimizerName, OptimizerFacts>> = 
     "slower steps where pages move",
     true,
   ),
-  adafactor: facts(
-    "4 B x (rows + columns) of each matrix",
-    "Shazeer and Stern 2018",
-    "no momentum; other learning rates",
-  ),
+  adafactor: {
+    ...facts(
+      "the sum of 4 B x (rows + columns) of each matrix and 4 B for each element of a vector",
+      "Shazeer and Stern 2018",
+      "no momentum; other learning rates",
+    ),
+    ofMatrices: true,
+  },
   lion: facts("1 x bytes of the weight", "Chen et al. 2023", "other learning rates"),
   lion8bit: facts("(1 + 4/256) B", "bitsandbytes", "other learning rates"),
   muon: facts(

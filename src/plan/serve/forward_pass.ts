@@ -4,7 +4,7 @@ import { firstTokenTape, modelTape, readsEncoder } from "../blocks/model_tape.js
 import type { BlockRules } from "../blocks/rules.js";
 import { expertDivision } from "../job/experts.js";
 import { bytesOfCompute, quantizationOf, type ServeOptions } from "../job/options.js";
-import type { ModelShape } from "../shape/model_shape.js";
+import { type ModelShape, readsText } from "../shape/model_shape.js";
 import { NO_HEAD } from "../shape/parts.js";
 import { simulateStep } from "../tape/simulate.js";
 import type { Tape } from "../tape/tape.js";
@@ -56,10 +56,20 @@ export function passOf(
       peakBytes - tape.cachedBytes + outsideWindows(model, options),
       scoreBytes(model, options),
     ),
-    formula: `intermediate results of one forward pass over ${tokensOfPass(options)} tokens`,
+    formula: `intermediate results of one forward pass over ${readWords(model, options, rules)}`,
     trace,
     peakBytes,
   };
+}
+
+/** "2048 tokens", "8 images of 197 positions". */
+function readWords(model: ModelShape, options: ServeOptions, { batch }: BlockRules): string {
+  if (readsText(model)) {
+    return `${tokensOfPass(options)} tokens`;
+  }
+  const positions = Math.max(0, ...model.towers.map((tower) => Number(tower.positions)));
+  const images = `${batch} ${batch === 1 ? "image" : "images"}`;
+  return positions > 1 ? `${images} of ${positions} positions` : images;
 }
 
 /** The encoder runs before anything is cached, then the decoder token by token. */

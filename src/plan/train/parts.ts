@@ -161,10 +161,12 @@ function adaptersFormula(
 }
 
 function optimizerSketch({ states }: DevicePeak, options: TrainOptions): PartSketch {
-  const { formula, source } = OPTIMIZER_FACTS[options.optimizer];
+  const { formula, source, ofMatrices = false } = OPTIMIZER_FACTS[options.optimizer];
+  const parameters = `${countedParameters(states.counts.trainable)} parameters`;
   const master = states.master > 0 ? " + 4 B of master weights" : "";
+  const added = states.master > 0 ? ` + ${parameters} x 4 B of master weights` : "";
   return {
-    formula: `${countedParameters(states.counts.trainable)} parameters x (${formula}${master})${divided(options, "states")}`,
+    formula: `${ofMatrices ? `${formula}${added}` : `${parameters} x (${formula}${master})`}${divided(options, "states")}`,
     source,
   };
 }
