@@ -59,16 +59,13 @@ export function parseGpu(text: string): Gpu {
     }
   }
   const like = gpusLike(text);
-  const near =
-    like.length > 0
-      ? `names that begin so: ${like.join(", ")}`
-      : didYouMean(
-          text,
-          GPUS.map(({ name }) => name),
-        );
-  throw new InvalidArgumentError(
-    `a GPU such as h100 or 4090, or a size such as 24GiB${near === "" ? "" : `; ${near}`}`,
+  const near = didYouMean(
+    text,
+    GPUS.map(({ name }) => name),
   );
+  const others =
+    like.length > 0 ? ` (names that begin so: ${like.join(", ")})` : near === "" ? "" : `; ${near}`;
+  throw new InvalidArgumentError(`a GPU such as h100 or 4090, or a size such as 24GiB${others}`);
 }
 
 function parseShare(text: string): number {

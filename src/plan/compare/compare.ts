@@ -193,8 +193,8 @@ export function otherJob({ parts = [] }: PlanComparisonJson): string[] {
   ];
 }
 
-/** Of a plan, intervals are at most a third: a peak that differs by this factor is of another job. */
-const OTHER_PROGRAM = 5;
+/** A peak that differs from the plan by this factor is of another job: intervals are far narrower. */
+const OTHER_PROGRAM = 10;
 
 /** A sentence if what was measured is of another size altogether. */
 export function otherProgram({ measuredBytes, plannedBytes }: PlanComparisonJson): string[] {
