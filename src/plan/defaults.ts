@@ -114,7 +114,8 @@ function trainOptions(
   // A checkpoint in fp32 stays so, and 16-bit products are autocast's; FSDP and DeepSpeed keep fp32 copies of what they train.
   const library: Library = request.train?.library ?? "transformers";
   // prepare_model_for_kbit_training of PEFT converts everything that is not quantized to fp32, but not beside every format.
-  const isPrepared = method === "qlora" && library === "transformers" && !KEEPS_REST.test(stored?.method ?? "");
+  const isPrepared =
+    method === "qlora" && library === "transformers" && !KEEPS_REST.test(stored?.method ?? "");
   const keepsWide = isPrepared || ((model.stored.dtype ?? "fp32") === "fp32" && !quantizes);
   const wide =
     request.weights === undefined
