@@ -66,7 +66,7 @@ function storedCompute({ stored }: ModelShape, gpu: Gpu): ComputeDType {
 type Chosen = Pick<TrainOptions, "gpu" | "dtype">;
 
 /** Formats beside which `prepare_model_for_kbit_training` of PEFT converts nothing to fp32. */
-const KEEPS_REST = /^(?:gptq|aqlm|eetq|hqq|torchao)$/;
+const KEEPS_REST = /^(?:gptq|aqlm|eetq|hqq)$/;
 
 function trainOptions(
   model: ModelShape,

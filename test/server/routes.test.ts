@@ -21,7 +21,7 @@ const OPEN: readonly [route: RegExp, why: string][] = [
   [/^GET \/api\/openapi\.json$/, "the document is the same for every server"],
   [/^GET \/assets\/[\w.-]+$/, "scripts and styles of the pages, the same for every server"],
   [
-    /^GET \/(service|verdicts|alerts|actions|artifacts|artifacts\/:id\/:name|ingest|instance\/:stream)?$/,
+    /^GET \/(service|verdicts|alerts|sizes|actions|artifacts|artifacts\/:id\/:name|ingest|instance\/:stream)?$/,
     "the page's HTML, which asks for a token and then for data",
   ],
 ];

@@ -121,78 +121,85 @@ os.mkfifo(path)
 while True: time.sleep(0.1)
 `;
 
-test.skipIf(!isRoot)("a crowd of hostile programs beside an honest one", async () => {
-  const secret = join(watched().folder, "secret");
-  const text = "root:the-secret-of-the-host:1:";
-  writeFileSync(secret, `${text}\n`, { mode: 0o600 });
-  process.env.SECRET = secret;
-  const honest = watched().python(LEAK, "honest");
-  const hostile: Record<string, string> = {
-    ...{ liar: LIAR, huge: HUGE, forker: FORKER, vandal: VANDAL, fifo: FIFO },
-    link: replaces("link", "os.symlink(secret, path)"),
-    pipe: replaces("pipe", "os.mkfifo(path)"),
-    folder: replaces("folder", "os.mkdir(path)"),
-  };
-  for (const [name, step] of Object.entries(STEPS)) {
-    hostile[`ends-${name}`] = endsWhen(step);
-  }
-  for (const [name, program] of Object.entries(hostile)) {
-    watched().python(program, name);
-  }
-  delete process.env.SECRET;
-  const path = watched().policy("{warm_up: 1s, agents: 20}");
-  const { child, said } = watched().watch("--config", path);
-  const line = (name: string, rest: string) =>
-    said().includes(`${watched().name}-${name} 7 ${rest}`);
-  await until(() => line("honest", `(process ${honest.pid}): recording it with the agent`));
-  await until(() => watched().recordingOf("honest", true) !== undefined);
-  await until(() => open(present(watched().recordingOf("honest", true))).snapshots.length > 4);
-  await until(() =>
-    ["liar", "huge", "vandal", "fifo"].every((name) => said().includes(`-${name} 7 (`)),
-  );
-  const replaced = ["link", "pipe", "folder"].map((name) => `${secret}-${name}`);
-  await until(() => replaced.every((file) => existsSync(file)));
-  // Those that end when they are entered have ended, and the others were recorded meanwhile.
-  await until(
-    () =>
-      watched().children.filter(
-        ({ exitCode, signalCode }) => exitCode !== null || signalCode === "SIGKILL",
-      ).length >= 4,
-  );
+test.skipIf(!isRoot)(
+  "a crowd of hostile programs beside an honest one",
+  async () => {
+    const secret = join(watched().folder, "secret");
+    const text = "root:the-secret-of-the-host:1:";
+    writeFileSync(secret, `${text}\n`, { mode: 0o600 });
+    process.env.SECRET = secret;
+    const honest = watched().python(LEAK, "honest");
+    const hostile: Record<string, string> = {
+      ...{ liar: LIAR, huge: HUGE, forker: FORKER, vandal: VANDAL, fifo: FIFO },
+      link: replaces("link", "os.symlink(secret, path)"),
+      pipe: replaces("pipe", "os.mkfifo(path)"),
+      folder: replaces("folder", "os.mkdir(path)"),
+    };
+    for (const [name, step] of Object.entries(STEPS)) {
+      hostile[`ends-${name}`] = endsWhen(step);
+    }
+    for (const [name, program] of Object.entries(hostile)) {
+      watched().python(program, name);
+    }
+    delete process.env.SECRET;
+    const path = watched().policy("{warm_up: 1s, agents: 20}");
+    const { child, said } = watched().watch("--config", path);
+    const line = (name: string, rest: string) =>
+      said().includes(`${watched().name}-${name} 7 ${rest}`);
+    await until(() => line("honest", `(process ${honest.pid}): recording it with the agent`));
+    await until(() => watched().recordingOf("honest", true) !== undefined);
+    await until(() => open(present(watched().recordingOf("honest", true))).snapshots.length > 4);
+    await until(() =>
+      ["liar", "huge", "vandal", "fifo"].every((name) => said().includes(`-${name} 7 (`)),
+    );
+    const replaced = ["link", "pipe", "folder"].map((name) => `${secret}-${name}`);
+    // Each has to find its file in the moment between two steps; another attempt comes a minute later.
+    for (const file of replaced) {
+      await until(() => existsSync(file));
+    }
+    // Those that end when they are entered have ended, and the others were recorded meanwhile.
+    await until(
+      () =>
+        watched().children.filter(
+          ({ exitCode, signalCode }) => exitCode !== null || signalCode === "SIGKILL",
+        ).length >= 4,
+    );
 
-  const { stdout } = await execute([tidemark, "watch", "--once", "--config", path, "--json"]);
-  const rows = (JSON.parse(stdout) as WatchJson).programs.filter((row) => watched().isOurs(row));
-  const honestRow = rows.find(({ pid }) => pid === honest.pid);
-  expect(honestRow).toMatchObject({
-    service: `${watched().name}-honest`,
-    version: "7",
-    processes: 1,
-  });
-  const table = await execute([tidemark, "watch", "--once", "--config", path]);
+    const { stdout } = await execute([tidemark, "watch", "--once", "--config", path, "--json"]);
+    const rows = (JSON.parse(stdout) as WatchJson).programs.filter((row) => watched().isOurs(row));
+    const honestRow = rows.find(({ pid }) => pid === honest.pid);
+    expect(honestRow).toMatchObject({
+      service: `${watched().name}-honest`,
+      version: "7",
+      processes: 1,
+    });
+    const table = await execute([tidemark, "watch", "--once", "--config", path]);
 
-  expect(child.exitCode).toBeNull();
-  expect(await stopped(child)).toBe(0);
-  expect(said()).toContain(`${watched().name}-honest 7 (process ${honest.pid}): left as it was`);
-  expect(said()).not.toContain("TM-E001");
-  for (const printed of [said(), table.stdout]) {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: what must not be printed
-    expect(printed).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f]/);
-  }
-  const recording = present(watched().recordingOf("honest", true));
-  const { sites } = await summaryOf(recording);
-  expect(sites[0]?.stack.map((frame) => frame.function)).toContain("remember");
-  const { processes, meta } = open(recording);
-  expect(processes.map(({ pid }) => pid)).toEqual([honest.pid]);
-  expect(meta.identity).toMatchObject({ service: `${watched().name}-honest`, version: "7" });
-  for (const file of readdirSync(watched().recordingsFolder)) {
-    const bytes = file.endsWith(".tidemark")
-      ? readFileSync(join(watched().recordingsFolder, file))
-      : Buffer.alloc(0);
-    expect(bytes.includes(text)).toBe(false);
-  }
-  expect(said()).not.toContain(text);
-  expect(honest.exitCode).toBeNull();
-});
+    expect(child.exitCode).toBeNull();
+    expect(await stopped(child)).toBe(0);
+    expect(said()).toContain(`${watched().name}-honest 7 (process ${honest.pid}): left as it was`);
+    expect(said()).not.toContain("TM-E001");
+    for (const printed of [said(), table.stdout]) {
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: what must not be printed
+      expect(printed).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f]/);
+    }
+    const recording = present(watched().recordingOf("honest", true));
+    const { sites } = await summaryOf(recording);
+    expect(sites[0]?.stack.map((frame) => frame.function)).toContain("remember");
+    const { processes, meta } = open(recording);
+    expect(processes.map(({ pid }) => pid)).toEqual([honest.pid]);
+    expect(meta.identity).toMatchObject({ service: `${watched().name}-honest`, version: "7" });
+    for (const file of readdirSync(watched().recordingsFolder)) {
+      const bytes = file.endsWith(".tidemark")
+        ? readFileSync(join(watched().recordingsFolder, file))
+        : Buffer.alloc(0);
+      expect(bytes.includes(text)).toBe(false);
+    }
+    expect(said()).not.toContain(text);
+    expect(honest.exitCode).toBeNull();
+  },
+  300_000,
+);
 
 test.skipIf(!isRoot)(
   "folders that are links lead to the program's own files, not to the host's",

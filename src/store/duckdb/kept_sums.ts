@@ -68,7 +68,7 @@ export class KeptSums {
   #unused: Promise<void> = Promise.resolve();
   #ended = () => {};
 
-  /** Rows of the dictionary stay valid until `work` ends. A dictionary that is too large begins anew once nobody uses it. */
+  /** Rows of the dictionary stay valid until `work` ends. A dictionary that is too large is emptied once nobody uses it. */
   async use<Result>(work: () => Promise<Result>): Promise<Result> {
     while (this.#stacks.length > MOST_STACKS) {
       if (this.#users > 0) {
