@@ -10,7 +10,17 @@
  * is complete once it has its name; then the finer one is removed.
  */
 import { execFile } from "node:child_process";
-import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { type DuckDBConnection, DuckDBInstance, type DuckDBValue } from "@duckdb/node-api";
@@ -25,6 +35,9 @@ import { TABLES, type TableName } from "./schema.js";
 
 /** Raised with every change to a table. */
 const STORE_VERSION = 2;
+/** Of a DuckDB file. */
+const HEADS_BYTES: Bytes = 3 * 4096;
+const MAGIC_AT: Bytes = 8;
 /** It has no coarser tiers; its files are used as they are. */
 const OLDEST_VERSION = 1;
 const MS_PER_DAY = 86_400_000;
@@ -179,8 +192,12 @@ export class StoreDatabase {
   }
 
   async #attachFile(day: Day, tier: Tier): Promise<void> {
+    const path = this.#fileOf(day, tier);
+    if (isUnbegun(path)) {
+      removeFile(path);
+    }
     await this.metaWriter.run(
-      `ATTACH IF NOT EXISTS '${quoted(this.#fileOf(day, tier))}' AS ${schemaNamed(day, tier)}`,
+      `ATTACH IF NOT EXISTS '${quoted(path)}' AS ${schemaNamed(day, tier)}`,
     );
   }
 
@@ -515,6 +532,21 @@ function tablesOf(tier: Tier): (readonly [string, string])[] {
     ...(tier === "raw" ? [] : Object.entries(ROLLED)),
     ["applied", "stream VARCHAR PRIMARY KEY, end_offset BIGINT"],
   ];
+}
+
+/**
+ * Whether DuckDB did not finish creating this file, for example on a full disk, so that it never held a row and cannot be
+ * opened: without its three heads, or with empty ones, and without a log.
+ *
+ *     head 4 KiB: checksum (8), "DUCK" (4), ... | head 4 KiB | head 4 KiB | blocks
+ */
+function isUnbegun(path: string): boolean {
+  const size = (name: string) => statSync(name, { throwIfNoEntry: false })?.size ?? 0;
+  if (size(path) > HEADS_BYTES || size(`${path}.wal`) > 0 || !existsSync(path)) {
+    return false;
+  }
+  const bytes = readFileSync(path);
+  return bytes.length < HEADS_BYTES || bytes.toString("latin1", MAGIC_AT, MAGIC_AT + 4) !== "DUCK";
 }
 
 /** And its log. */
