@@ -161,7 +161,7 @@ function lookUp(memory: Memory, request: LookupRequest, newValues: boolean, most
   const libraryTypes = new Set(ofLibraries.map(({ type }) => type));
   const census = censusBatch(pid, countGraph(objects), libraryTypes);
   if (objects.copy.isLive) {
-    demandRunning(); // what is read after the end is zero, and would look like garbage
+    demandRunning(); // reads after the program has ended return zeros, which would look like garbage
   }
   return { batch, census, copiedBytes, objects: objects.graph.nodes - FIRST_OBJECT };
 }

@@ -1,4 +1,4 @@
-/** What no library or engine runs is refused in one line; what it runs in another way is a caution. */
+/** A job that no library or engine runs is refused in one line; one that it runs differently gets a caution. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

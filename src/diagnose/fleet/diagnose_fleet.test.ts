@@ -244,7 +244,7 @@ test("the agent should look at two processes of a leak in an unknown line, which
   const wanted = processesToLookAt(evidence, found);
   expect(wanted).toEqual(["1.1/0/3", "1.1/1/3"]);
   const seen = processes.map((each) => {
-    // What was allocated before the agent came is unknown to it.
+    // The agent sees only what was allocated after it was attached.
     const times = Array.from({ length: 11 }, (_, step) => END - HOUR + step * 360_000);
     const values = times.map((_, step) => (4 * MIB * step) / 10);
     const stack = [
@@ -257,7 +257,7 @@ test("the agent should look at two processes of a leak in an unknown line, which
   const named = diagnoseService({ ...evidence, processes: seen }, 50);
   expect(named.suspects).toMatchObject([{ line: { function: "remember", line: 41 } }]);
   expect(processesToLookAt({ ...evidence, processes: seen }, named)).toEqual([]);
-  // What is about to reach its limit is left alone.
+  // Processes that are about to reach their limit are left alone.
   const full = processes.map((each) => ({
     ...each,
     limitBytes: 0.95 * (each.rss.values.at(-1) ?? 0),

@@ -7,7 +7,7 @@
  * Only versions that run count, once one of them has run for a day: what an old version needed is no guide to the new.
  *
  * Failure modes, and what is said then:
- *   - it leaks, or may: no figure, because a limit only decides when it dies
+ *   - it leaks: no figure, because a limit only decides when it dies; it may still grow: a caution
  *   - less than a day: no figure; less than a week: a caution, since a weekly peak was not seen
  *   - killed for memory: it was cut off at its limit, so its real peak is unknown: at least half as much again
  *   - a single peak far above the others: the percentile leaves it out, and a caution says what would have been killed
@@ -77,8 +77,7 @@ export function rightSize(
   const killed = used.filter(({ killsMs }) => killsMs.length > 0);
   const killedAt = killed.reduce((most, process) => Math.max(most, process.limitBytes), 0);
   const needed = roundedUp(Math.max(peakBytes * (1 + marginShare), killedAt * AFTER_A_KILL));
-  const about = {
-    diagnosis,
+  const figures = {
     limitBytes,
     peakBytes,
     highestBytes: dayPeaks.reduce((most, peak) => Math.max(most, peak), 0),
@@ -88,6 +87,10 @@ export function rightSize(
     observedMs: observedMs(used),
     instanceDays: dayPeaks.length,
     kills: killed.reduce((sum, { killsMs }) => sum + killsMs.length, 0),
+  };
+  const about = {
+    ...figures,
+    diagnosis,
     killedAt,
     needs: {
       requestBytes: Math.min(needed, roundedUp(quantile(hourPeaks, REQUEST_QUANTILE))),
@@ -98,13 +101,12 @@ export function rightSize(
   };
   const state = stateOf(about);
   const isDecided = state !== "leaks" && state !== "unknown";
-  const { diagnosis: _, besideBytes: __, dayPeaks: ___, killedAt: ____, needs, ...figures } = about;
   return {
     service,
     state,
     summary: sizeSummary(state, about),
     ...figures,
-    ...(isDecided ? { needs } : {}),
+    ...(isDecided ? { needs: about.needs } : {}),
     savedBytes:
       state === "lower" || state === "higher" ? (limitBytes - needed) * running.length : 0,
     cautions: sizeCautions(state, about),

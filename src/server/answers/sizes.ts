@@ -62,7 +62,7 @@ export class Sizes {
     };
   }
 
-  /** What cannot be read is left out with a warning: one service does not take the others with it. */
+  /** If a service cannot be read, the others are still answered: it is left out, with a warning. */
   async #evidence(services: readonly string[], window: Window): Promise<SizeEvidence[]> {
     try {
       return await this.#store.fleetPeaks(services, window);
@@ -70,7 +70,7 @@ export class Sizes {
       const [name = ""] = services;
       if (services.length === 1) {
         this.#warn(`the peaks of ${oneLine(name)} could not be read: ${reasonOf(error).message}`);
-        return [{ service: name, window, processes: [] }];
+        return [];
       }
       const found: SizeEvidence[] = [];
       for (const service of services) {

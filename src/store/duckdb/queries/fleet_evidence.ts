@@ -22,7 +22,7 @@ import type { Rows, StoreDatabase } from "../database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
 import { CARRY_MS, windowValues } from "./gauge.js";
 import { framesOfStacks } from "./profile.js";
-import { processOf, type StoredProcess, withInstances } from "./stored_process.js";
+import { byService, processOf, type StoredProcess } from "./stored_process.js";
 
 const MINUTE_MS: Millis = 60_000;
 const HOUR_MS: Millis = 60 * MINUTE_MS;
@@ -104,13 +104,7 @@ export async function fleetEvidence(
       ...Object.fromEntries(services.map((service, at) => [`service_${at}`, service])),
     },
   );
-  return services.map((service) => ({
-    service,
-    window: { ...window },
-    processes: withInstances(
-      rows.filter((row) => row.service === service).map((row) => evidenceOf(row, window)),
-    ),
-  }));
+  return byService(services, window, rows, evidenceOf);
 }
 
 function evidenceOf(

@@ -4,7 +4,7 @@ import type { Millis } from "../../../model/base/units.js";
 import type { Window } from "../../interface/window.js";
 import type { Rows, StoreDatabase } from "../database.js";
 import { CARRY_MS, windowValues } from "./gauge.js";
-import { processOf, type StoredProcess, withInstances } from "./stored_process.js";
+import { byService, processOf, type StoredProcess } from "./stored_process.js";
 
 const HOUR_MS: Millis = 3_600_000;
 
@@ -67,13 +67,7 @@ export async function fleetPeaks(
       ...Object.fromEntries(services.map((service, at) => [`service_${at}`, service])),
     },
   );
-  return services.map((service) => ({
-    service,
-    window: { ...window },
-    processes: withInstances(
-      rows.filter((row) => row.service === service).map((row) => sizedOf(row, window)),
-    ),
-  }));
+  return byService(services, window, rows, sizedOf);
 }
 
 function sizedOf(

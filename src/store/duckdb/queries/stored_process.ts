@@ -41,9 +41,25 @@ export function processOf(
   };
 }
 
+/** The evidence about each service from its rows, in the order of `services`. */
+export function byService<Process extends StoredProcess>(
+  services: readonly string[],
+  window: Window,
+  rows: Rows,
+  processIn: (row: Rows[number], window: Window) => Process,
+) {
+  return services.map((service) => ({
+    service,
+    window: { ...window },
+    processes: withInstances(
+      rows.filter((row) => row.service === service).map((row) => processIn(row, window)),
+    ),
+  }));
+}
+
 /** A pod is an instance. Processes of a host that run at the same time are several, and one that follows another is the same:
  * "web-3", "web-3 #2". */
-export function withInstances<Process extends StoredProcess>(
+function withInstances<Process extends StoredProcess>(
   processes: readonly Process[],
 ): (Omit<Process, "host" | "pod"> & { readonly instance: string })[] {
   const ends = new Map<string, TimeMs[]>();
