@@ -122,26 +122,39 @@ test.each([
 });
 
 test("the first hours of a cache and of a slow leak are not decided", () => {
-  const found = diagnosisOf([
-    ...OLD.map((life) => ({ ...life, toDaysAgo: 0.3 })),
-    ...three({ version: "1.1", fromDaysAgo: 0.3, mib: (hours) => 5 * hours }),
-  ]);
+  const found = diagnosisOf(three({ version: "1.1", fromDaysAgo: 0.3, mib: (hours) => 5 * hours }));
   expect(found.verdict.kind).toBe("insufficient-evidence");
   expect(found.limits.join(" ")).toContain("Twice the window");
 });
 
-test("one shard that leaks is named, and its siblings are not accused", () => {
-  const found = diagnosisOf(
-    Array.from({ length: 6 }, (_, instance) => ({
-      instance,
-      version: "1.0",
-      fromDaysAgo: 4,
-      mib: instance === 2 ? (hours: number) => 2 * hours : flat,
-    })),
-  );
+/** Ran until the new version came, from 10 days ago. */
+const before = (fromDaysAgo: number, mib: (hours: number) => number) => [
+  ...OLD.map((life) => ({ ...life, toDaysAgo: fromDaysAgo, mib })),
+];
+
+test("a version that grows where the one before was level is reported within hours", () => {
+  const found = diagnosisOf([
+    ...before(0.3, flat),
+    ...three({ version: "1.1", fromDaysAgo: 0.3, mib: (hours) => 5 * hours }),
+  ]);
   expect(found.verdict.kind).toBe("python-leak");
-  expect(found.oddInstances.map(({ instance }) => instance)).toEqual(["app-2"]);
-  expect(found.forecast.map(({ instance }) => instance)).toEqual(["app-2"]);
+  expect(found.change).toMatchObject({ kind: "growth", version: "1.1", against: "1.0" });
+  expect((found.leak?.growthBytesPerHour ?? 0) / MIB).toBeCloseTo(5, 0);
+  expect(found.leak?.low).toBeGreaterThan(0);
+  expect(found.limits.join(" ")).toContain("a slow cache that only this version has");
+});
+
+test("a version that rises as the one before did at that age is not accused", () => {
+  const fills = (hours: number) => 120 * Math.log1p(Math.min(hours, 40) / 8);
+  const young = three({ version: "1.1", fromDaysAgo: 1.2, mib: (hours) => 2 * fills(hours) });
+  expect(diagnosisOf([...before(1.2, fills), ...young]).verdict.kind).toBe("insufficient-evidence");
+  // It does far more than that.
+  const leaks = three({
+    version: "1.1",
+    fromDaysAgo: 1.2,
+    mib: (hours) => fills(hours) + 14 * hours,
+  });
+  expect(diagnosisOf([...before(1.2, fills), ...leaks]).verdict.kind).toBe("python-leak");
 });
 
 /** Restarted every day at the same hour, so that age and the hour of the day are the same. */
@@ -151,6 +164,24 @@ const daily = (life: Omit<Life, "fromDaysAgo">) =>
     fromDaysAgo,
     ...(fromDaysAgo === 1 ? {} : { toDaysAgo: fromDaysAgo - 1 }),
   }));
+
+test("processes that end every day before their growth matters do not leak", () => {
+  // At different hours, so that the load of the day is known.
+  const lives = (mibAnHour: number) =>
+    diagnosisOf(
+      [0, 1, 2, 3, 4, 5].flatMap((instance) =>
+        [6, 5, 4, 3, 2, 1, 0].map((day) => ({
+          instance,
+          version: "1.0",
+          fromDaysAgo: day + instance / 6,
+          ...(day === 0 ? {} : { toDaysAgo: day - 1 + instance / 6 }),
+          mib: (hours: number) => mibAnHour * hours,
+        })),
+      ),
+    ).verdict.kind;
+  expect(lives(1.1)).not.toBe("python-leak");
+  expect(lives(4)).toBe("python-leak");
+});
 
 test("one shard that leaks is named although all restart daily and fill a cache", () => {
   const fills = (hours: number) => 80 * (1 - Math.exp(-hours / 6));

@@ -24,6 +24,8 @@ const START_UP_MS = 10 * 60_000;
 const LEAST_OF_PART = 0.04;
 /** The same over a whole window. */
 const LEAST_OF_LEVEL = 0.03;
+/** The same as a share of the limit: whatever rises less is far from doing harm. */
+const LEAST_OF_LIMIT = 0.005;
 /** A version that ran for less than this share of a window is judged in a shorter one. */
 const LEAST_USED = 0.3;
 /** Within a day most caches fill, and the load has not been seen whole. */
@@ -41,6 +43,12 @@ const LOAD_SEEN_MS = 5 * DAY_MS;
 /** Growth that lasts, as a share of what filled, which does not count. */
 const MOST_REST = 0.15;
 const LEAST_FATAL = 0.08;
+/** The low end of the interval of growth that lasts, as a share of the rate. */
+const LEAST_SURE = 0.3;
+/** Processes that are all restarted within this time do no harm if they rise by less than this share of the limit until then. */
+const SHORT_LIVES = { ms: 30 * HOUR_MS, share: 0.03 };
+/** Ends of lives from which they count as restarted. */
+const FEWEST_ENDS = 3;
 
 export interface GroupGrowth extends LastingGrowth {
   /** Whether it follows the number of requests more closely than time. */
@@ -51,6 +59,8 @@ export interface GroupGrowth extends LastingGrowth {
   readonly windowMs: Millis;
   readonly curve: AgeCurve;
   readonly level: Bytes;
+  /** The least limit of its processes; 0: none is known. */
+  readonly limit: Bytes;
 }
 
 export interface Judging {
@@ -100,14 +110,14 @@ function growthIn(
   const lengthMs = (curve.times.at(-1) ?? 0) - (curve.times[0] ?? 0);
   const level = levelOf(processes, endMs);
   const limit = Math.min(...processes.map(({ process }) => process.limitBytes));
-  const about = { windowMs: Math.min(windowMs, lengthMs + curve.binMs), curve, level };
+  const about = { windowMs: Math.min(windowMs, lengthMs + curve.binMs), curve, level, limit };
   if (lasting === null) {
     return { ...NOTHING, ...about, isByWork, isFatal: false, shape: "short" };
   }
   const assessed = assessGrowth(curve);
   const least = isPart
     ? Math.max(smallestRise(lengthMs, level), LEAST_OF_PART * level)
-    : LEAST_OF_LEVEL * level;
+    : Math.max(LEAST_OF_LEVEL * level, LEAST_OF_LIMIT * limit);
   const leastRate = least / lengthMs;
   const isStraight =
     lasting.low > STRAIGHT.low * lasting.rate && lasting.rate * lengthMs > STRAIGHT.share * level;
@@ -116,9 +126,15 @@ function growthIn(
   const isFatal =
     limit > 0 &&
     Math.max(level, curve.values.at(-1) ?? 0) + SURE_TO_COME * lasting.toCome > limit &&
-    assessed.rise > LEAST_FATAL * limit;
+    assessed.rise > LEAST_FATAL * limit &&
+    lasting.straight.low > 0;
   const leastLength = isStraight && curve.workTimes !== null ? LEAST_SURE_MS : LEAST_LASTING_MS;
-  const lasts = (lengthMs >= leastLength && lasting.low > 0 && lasting.rate > leastRate) || isFatal;
+  const isEndedInTime = () =>
+    curve.axis === "age" &&
+    lasting.rate * lengthMs < SHORT_LIVES.share * limit &&
+    areShort(processes, window);
+  const isSure = lasting.low > LEAST_SURE * lasting.rate && lasting.rate > leastRate;
+  const lasts = (lengthMs >= leastLength && isSure && !isEndedInTime()) || isFatal;
   const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
   const mayFollowLoad = () =>
     lengthMs < LOAD_SEEN_MS &&
@@ -164,6 +180,13 @@ export function lastingByBest(
     return { curve: byWork, lasting: ofWork, isByWork: true };
   }
   return ofTime === null ? null : { curve: byTime, lasting: ofTime, isByWork: false };
+}
+
+/** Whether no process lived long, although there was time for it. */
+function areShort(processes: readonly Unloaded[], { endMs }: { readonly endMs: TimeMs }): boolean {
+  const lives = processes.map(({ process }) => (process.endedMs ?? endMs) - process.startedMs);
+  const ends = processes.filter(({ process }) => (process.endedMs ?? endMs) < endMs);
+  return ends.length >= FEWEST_ENDS && Math.max(...lives) < SHORT_LIVES.ms;
 }
 
 const NOTHING = {
