@@ -19,6 +19,7 @@ import { type SizeSettings, Sizes } from "./answers/sizes.js";
 import { ArtifactFiles, type ArtifactLimits } from "./artifacts/artifact_files.js";
 import { takeBackupRequests } from "./control.js";
 import { fillWithDemo, keepFromDemo, makeDemoRoom } from "./demo/demo.js";
+import { ForecastBook } from "./forecasts/forecast_book.js";
 import { buildApp } from "./http/app.js";
 import { Changes } from "./http/changes.js";
 import { Tokens } from "./http/tokens.js";
@@ -148,13 +149,14 @@ export async function serve(options: ServeOptions): Promise<void> {
       say(`loaded ${path} as stream ${stream}`);
     }
     await ingest.flush();
-    const diagnoses = new Diagnoses(store, warn);
+    const forecasts = new ForecastBook(folder, warn);
+    const diagnoses = new Diagnoses(store, (service) => forecasts.recordOf(service), warn);
     const sizes = new Sizes(store, diagnoses, () => limits.sizes, warn);
     const artifacts = new ArtifactFiles(folder, () => limits.artifacts);
     const requests = new RequestBook(folder, warn);
     let url = "";
     const alerting = new Alerting({
-      ...{ store, diagnoses, folder, warn },
+      ...{ store, diagnoses, forecasts, folder, warn },
       settings: () => limits.alerts ?? USUAL_ALERTS,
       url: () => url,
       changed: () => changes.changed(),
@@ -179,6 +181,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       diagnoses,
       sizes,
       alerting,
+      forecasts,
       deliveries,
       ingestAnswers: new IngestAnswers({
         ...{ store, files, deliveries },

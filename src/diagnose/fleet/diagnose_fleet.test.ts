@@ -165,6 +165,17 @@ const daily = (life: Omit<Life, "fromDaysAgo">) =>
     ...(fromDaysAgo === 1 ? {} : { toDaysAgo: fromDaysAgo - 1 }),
   }));
 
+test("a version that is too young says how many instances it takes, and for how long", () => {
+  const { needed, verdict, limits } = diagnosisOf([
+    ...before(0.04, flat),
+    ...three({ version: "1.1", fromDaysAgo: 0.04, mib: flat }).slice(0, 1),
+  ]);
+  expect(verdict.kind).toBe("insufficient-evidence");
+  expect(needed).toMatchObject({ version: "1.1", share: 0.05, ms: 6 * HOUR, running: 1 });
+  expect(needed?.instances).toBeGreaterThan(0);
+  expect(limits.join(" ")).toMatch(/Version 1\.1 runs on 1 instance, for .* after 6 h 00 min\./);
+});
+
 test("processes that end every day before their growth matters do not leak", () => {
   // At different hours, so that the load of the day is known.
   const lives = (mibAnHour: number) =>

@@ -29,7 +29,7 @@ import type {
   FleetVersionJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
 import { median } from "../series/trend.js";
-import { fleetEvidence, fleetSummary } from "../wording/fleet_sentence.js";
+import { fleetEvidence, fleetSummary, neededText } from "../wording/fleet_sentence.js";
 import type { FleetProcess, ServiceEvidence } from "./fleet_evidence.js";
 import { fleetSuspects } from "./fleet_suspects.js";
 import { forecasts } from "./forecast.js";
@@ -44,6 +44,7 @@ import {
   versionsOf,
 } from "./judged_version.js";
 import { withoutLoad } from "./load_removal.js";
+import { needed } from "./needed.js";
 import { normalQuantile } from "./normal_quantile.js";
 import { changeBetween } from "./version_change.js";
 
@@ -90,6 +91,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     suspects,
     by,
   };
+  const open = accused === null ? needed(versions) : null;
   const forecast = accused === null ? [] : forecasts(ofAccused, rateOf(accused), window.endMs);
   return {
     schema: "tidemark.fleetDiagnosis/1",
@@ -103,11 +105,15 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     ...(accused === null ? {} : { leak: leakJson(accused, first, window.endMs) }),
     versions: versions.flatMap(versionJson),
     ...(change === null ? {} : { change }),
+    ...(open === null ? {} : { needed: open }),
     oddInstances: odd,
     suspects,
     forecast,
     evidence: fleetEvidence(about),
-    limits: limitsOf(evidence, ofAccused, about, accused),
+    limits: [
+      ...limitsOf(evidence, ofAccused, about, accused),
+      ...(open === null ? [] : [neededText(open)]),
+    ],
   };
 }
 

@@ -30,7 +30,8 @@ const COMPARED_FROM = 1 / 3;
 const STRAIGHT = 0.8;
 /** Low end of the interval of a straight line as a share of its rate. */
 const SURE = 0.6;
-const LEAST_EARLY_MS: Millis = 6 * HOUR_MS;
+/** Of a version that is decided by precedent. */
+export const LEAST_EARLY_MS: Millis = 6 * HOUR_MS;
 const FEWEST_LIVES = 3;
 /** The least rise within such an early curve, as shares of the level and of the limit. */
 const LEAST_RISE = { ofLevel: 0.05, ofLimit: 0.01 };
@@ -67,6 +68,11 @@ export function accusedByPrecedent(growth: GroupGrowth, earlier: readonly Earlie
   return slopeIn(precedent) < LEVEL * slopeIn(curve) && risesStraight(growth)
     ? { ...growth, rate: straight.rate, low: straight.low, high: straight.high, shape: "leaking" }
     : growth;
+}
+
+/** Whether an earlier version can show what is usual up to an age. */
+export function hasPrecedent(earlier: readonly Earlier[], ageMs: Millis): boolean {
+  return earlier.some((each) => (precedentOf(each, ageMs)?.processes ?? 0) >= FEWEST_LIVES);
 }
 
 function latestPrecedent({ curve }: GroupGrowth, earlier: readonly Earlier[]): AgeCurve | null {

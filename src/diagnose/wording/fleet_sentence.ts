@@ -1,8 +1,16 @@
 /** The sentences of a fleet's diagnosis. */
-import { formatBytes, formatDuration, formatGrowth } from "../../model/base/numbers.js";
+import {
+  formatBytes,
+  formatDuration,
+  formatGrowth,
+  formatShare,
+  formatUtcTime,
+} from "../../model/base/numbers.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type {
   FleetDiagnosisJson,
+  FleetKillsJson,
+  FleetNeededJson,
   FleetShape,
   FleetSuspectJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
@@ -124,6 +132,29 @@ export function fleetEvidence(about: About): FleetDiagnosisJson["evidence"] {
           },
         ]),
   ];
+}
+
+/** "Version 2.43.0 runs on 1 instance, for 40 min. A leak of 5 % of the limit a day is decided with 3 instances after 6 h." */
+export function neededText(needed: FleetNeededJson): string {
+  const { version, share, instances, ms, running, ranMs } = needed;
+  const on = (count: number) => `${count} instance${count === 1 ? "" : "s"}`;
+  return `Version ${version || "unknown"} runs on ${on(running)}, for ${formatDuration(ranMs)}. A leak of ${formatShare(share)} of the limit a day is decided with ${on(instances)} after ${formatDuration(ms)}.`;
+}
+
+/** "3 processes were killed for memory since ...; 2 of these kills were forecast, 6 h before at the median, and ..." */
+export function killsText(kills: FleetKillsJson): string {
+  const { sinceMs, count, forecast, withinInterval, medianLeadMs } = kills;
+  const since = `killed for memory since ${formatUtcTime(sinceMs)}`;
+  const lead = formatDuration(medianLeadMs ?? 0);
+  if (count === 1) {
+    const place = withinInterval === 1 ? "within" : "outside";
+    return forecast === 1
+      ? `One process was ${since}. That was forecast ${lead} before, and came ${place} the interval.`
+      : `One process was ${since}, without a forecast.`;
+  }
+  return forecast === 0
+    ? `${count} processes were ${since}, none of them with a forecast.`
+    : `${count} processes were ${since}. Of these kills ${forecast} ${forecast === 1 ? "was" : "were"} forecast, ${lead} before at the median, and ${withinInterval} came within the interval.`;
 }
 
 function interval({ rate, low, high }: { rate: number; low: number; high: number }): string {

@@ -1110,6 +1110,10 @@ export const ANSWER_SCHEMAS = {
           description:
             "Set if growth or the level changed with the newest version or the first that grows.",
         },
+        needed: {
+          $ref: "#/components/schemas/FleetNeededJson",
+          description: "Set if the newest version is too young for a decision.",
+        },
         oddInstances: {
           type: "array",
           items: {
@@ -1147,6 +1151,10 @@ export const ANSWER_SCHEMAS = {
             $ref: "#/components/schemas/FleetForecastJson",
           },
           description: "Of running instances that grow, the first to reach its limit first.",
+        },
+        kills: {
+          $ref: "#/components/schemas/FleetKillsJson",
+          description: "Set by the server if something was killed.",
         },
         evidence: {
           type: "array",
@@ -1317,6 +1325,35 @@ export const ANSWER_SCHEMAS = {
       description:
         "A growth rate with its interval, corrected for the number of services that are judged together.",
     },
+    FleetNeededJson: {
+      type: "object",
+      properties: {
+        version: {
+          type: "string",
+        },
+        share: {
+          type: "number",
+          description:
+            "A leak of this share of the limit (of the level, if no limit is known) a day would be seen.",
+        },
+        instances: {
+          type: "number",
+          description: "So many instances, for so long.",
+        },
+        ms: {
+          $ref: "#/components/schemas/Millis",
+        },
+        running: {
+          type: "number",
+          description: "Those that run so far, and for how long.",
+        },
+        ranMs: {
+          $ref: "#/components/schemas/Millis",
+        },
+      },
+      required: ["version", "share", "instances", "ms", "running", "ranMs"],
+      description: "What it takes to decide about a version that is too young.",
+    },
     FleetSuspectJson: {
       type: "object",
       properties: {
@@ -1405,6 +1442,10 @@ export const ANSWER_SCHEMAS = {
     FleetForecastJson: {
       type: "object",
       properties: {
+        process: {
+          type: "string",
+          description: "Its name in the store: the id of its page.",
+        },
         instance: {
           type: "string",
         },
@@ -1423,7 +1464,34 @@ export const ANSWER_SCHEMAS = {
           $ref: "#/components/schemas/Millis",
         },
       },
-      required: ["instance", "version", "msToLimit", "earliestMs", "latestMs"],
+      required: ["process", "instance", "version", "msToLimit", "earliestMs", "latestMs"],
+    },
+    FleetKillsJson: {
+      type: "object",
+      properties: {
+        sinceMs: {
+          $ref: "#/components/schemas/TimeMs",
+          description: "Kills of the last two weeks, while the server has kept its forecasts.",
+        },
+        count: {
+          type: "number",
+        },
+        forecast: {
+          type: "number",
+          description: "The first forecast about the process came at least 5 minutes before.",
+        },
+        withinInterval: {
+          type: "number",
+          description: "Of these, how many came within the interval of that forecast.",
+        },
+        medianLeadMs: {
+          $ref: "#/components/schemas/Millis",
+          description: "From that forecast to the kill; absent if none was forecast.",
+        },
+      },
+      required: ["sinceMs", "count", "forecast", "withinInterval"],
+      description:
+        "Kills for memory, and what the diagnosis had forecast about the processes before.",
     },
     FleetSizesJson: {
       type: "object",

@@ -1,5 +1,6 @@
 /** What `/metrics` reports about the fleet: one row for each service and version. */
 import type { Store, VersionGauges } from "../../store/index.js";
+import type { ForecastBook } from "../forecasts/forecast_book.js";
 import type { MetricFamily } from "./exposition.js";
 
 /** Services and versions with rows of their own, the largest ones; the others are summed. */
@@ -62,6 +63,27 @@ export async function fleetMetrics(store: Store): Promise<MetricFamily[]> {
       (row) => row.verdicts,
     ),
   ];
+}
+
+/** How often the kernel killed processes for memory, and whether the diagnosis had forecast it. */
+export function killMetrics(book: ForecastBook): MetricFamily {
+  return {
+    name: "tidemark_kills",
+    help: "Kills for memory within two weeks, by what had been forecast.",
+    type: "gauge",
+    values: book.services.slice(0, MOST_ROWS).flatMap((name) => {
+      const kills = book.recordOf(name);
+      const service = name.slice(0, LONGEST_LABEL);
+      const row = (forecast: string, value: number) => ({ labels: { service, forecast }, value });
+      return kills === null
+        ? []
+        : [
+            row("within", kills.withinInterval),
+            row("outside", kills.forecast - kills.withinInterval),
+            row("none", kills.count - kills.forecast),
+          ];
+    }),
+  };
 }
 
 function labelsOf({ service, version }: VersionGauges): Record<string, string> {

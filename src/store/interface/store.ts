@@ -101,6 +101,8 @@ export interface ServiceSpan {
 
 /** One recorded program that reported in a window. */
 export interface ProcessLife {
+  /** The name of its stream. */
+  readonly process: string;
   readonly service: string;
   readonly version: string;
   readonly host: string;
