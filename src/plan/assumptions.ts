@@ -5,6 +5,7 @@ import { supportsFlash } from "./device/gpus.js";
 import { expertsOf } from "./divisible.js";
 import { llamaNameOf } from "./job/cache_types.js";
 import { expertDivision } from "./job/experts.js";
+import { loadsWide, refusedByOlder } from "./job/loading.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
 import {
@@ -153,6 +154,7 @@ export function limitsOf(
     ...withoutEffect(model, options, request),
     ...unevenExperts(model, options),
     ...dequantized(model, options),
+    ...refusedByOlder(model, options),
     ...(convertsFile(model, options) && model.stored.quantization !== null
       ? [
           "transformers converts the quantized tensors of a GGUF file to the compute type when it loads them",
@@ -162,7 +164,13 @@ export function limitsOf(
 }
 
 /** A full training of a quantized checkpoint that libraries can convert. */
-function dequantized({ stored }: ModelShape, options: PlanOptions): string[] {
+function dequantized(model: ModelShape, options: PlanOptions): string[] {
+  const { stored } = model;
+  const wide =
+    options.mode === "train" && options.method === "full" ? null : loadsWide(model, options);
+  if (wide !== null) {
+    return [wide];
+  }
   return options.mode === "train" &&
     options.method === "full" &&
     stored.quantization !== null &&

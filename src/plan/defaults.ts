@@ -5,6 +5,7 @@ import type { AttentionImplementation } from "./blocks/rules.js";
 import { type Gpu, USUAL_GPU } from "./device/gpus.js";
 import { BLOCK_CACHE_TYPES, type CacheType } from "./job/cache_types.js";
 import { fewestCopies } from "./job/experts.js";
+import { loadsWide, requireLoadable } from "./job/loading.js";
 import type {
   ComputeDType,
   Engine,
@@ -74,9 +75,17 @@ function trainOptions(
   { gpu, dtype }: Chosen,
 ): TrainOptions {
   const stored = convertsFile(model, { mode: "train" }) ? null : model.stored.quantization;
-  const quantizes = request.quantize !== undefined || stored !== null;
-  const method = request.method ?? (quantizes ? "qlora" : "full");
+  const library: Library = request.train?.library ?? "transformers";
+  const loaded = { mode: "train", gpu, library, quantize: request.quantize } as const;
+  const isWide = loadsWide(model, loaded);
+  const quantizes = (request.quantize !== undefined || stored !== null) && isWide === null;
+  const method =
+    request.method ?? (quantizes ? "qlora" : isWide === null || stored === null ? "full" : "lora");
   requireOneQuantization(request, stored);
+  requireLoadable(model, loaded);
+  if (method === "qlora" && isWide !== null) {
+    throw badUsage(isWide, "use --method lora");
+  }
   if (method === "full" && request.quantize !== undefined) {
     throw badUsage(
       "quantized weights cannot be trained",
@@ -112,7 +121,6 @@ function trainOptions(
   requireOffload(sharding);
   const sharded = sharding.kind !== "ddp";
   // A checkpoint in fp32 stays so, and 16-bit products are autocast's; FSDP and DeepSpeed keep fp32 copies of what they train.
-  const library: Library = request.train?.library ?? "transformers";
   // prepare_model_for_kbit_training of PEFT converts everything that is not quantized to fp32, but not beside every format.
   const isPrepared =
     method === "qlora" && library === "transformers" && !KEEPS_REST.test(stored?.method ?? "");
@@ -229,6 +237,7 @@ function serveOptions(
     convertsFile(model, { mode: "serve", engine }) ? null : model.stored.quantization,
   );
   requireCacheTypes(engine, request.serve);
+  requireLoadable(model, { mode: "serve", gpu, engine, quantize: request.quantize });
   return {
     mode: "serve",
     engine,

@@ -5,6 +5,7 @@ import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
 import { figureOf } from "./device/allocator.js";
 import type { Gpu } from "./device/gpus.js";
 import { requireDivisible } from "./divisible.js";
+import { loadsWide } from "./job/loading.js";
 import {
   canDequantize,
   convertsFile,
@@ -187,6 +188,11 @@ function jobsOf(model: ModelShape, request: PlanRequest): Job[] {
         ]
       : []),
     ...checkpointed("lora", { method: "lora" }),
-    ...checkpointed("qlora", { method: "qlora", ...(quantize === undefined ? {} : { quantize }) }),
+    ...(stored !== null && loadsWide(model, { ...options, quantize: null }) !== null
+      ? []
+      : checkpointed("qlora", {
+          method: "qlora",
+          ...(quantize === undefined ? {} : { quantize }),
+        })),
   ];
 }

@@ -126,26 +126,6 @@ export function bytesOfCompute(dtype: ComputeDType): 2 | 4 {
   return dtype === "fp32" ? 4 : 2;
 }
 
-/** The quantization: that of the option, otherwise that of the checkpoint. */
-export function quantizationOf(
-  model: ModelShape,
-  {
-    quantize,
-    mode,
-    engine,
-    ...options
-  }: Pick<PlanOptions, "quantize" | "mode"> & { method?: Method; engine?: Engine },
-): QuantizedWeights | null {
-  if (quantize !== null) {
-    const dtype = quantize === "nf4-dq" ? "nf4" : quantize;
-    return { dtype, bytesPerWeight: QUANTIZED_BYTES[quantize] };
-  }
-  if (mode === "train" && options.method === "full") {
-    return null;
-  }
-  return convertsFile(model, { mode, engine }) ? null : model.stored.quantization;
-}
-
 /**
  * Whether transformers loads the checkpoint in 16 bits instead, to train all of it: `dequantize=True` of
  * FineGrainedFP8Config and Mxfp4Config. GPTQ, AWQ, bitsandbytes, and FP8 of other methods have no such option.

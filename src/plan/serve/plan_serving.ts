@@ -14,13 +14,8 @@ import type { Bytes } from "../../model/base/units.js";
 import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
 import { modelTape } from "../blocks/model_tape.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
-import {
-  convertsFile,
-  countedParameters,
-  type Engine,
-  quantizationOf,
-  type ServeOptions,
-} from "../job/options.js";
+import { quantizationOf } from "../job/loading.js";
+import { convertsFile, countedParameters, type Engine, type ServeOptions } from "../job/options.js";
 import { layerCount, type ModelShape } from "../shape/model_shape.js";
 import type { Tape } from "../tape/tape.js";
 import type { AllocationTrace } from "../tape/trace.js";
