@@ -31,6 +31,7 @@ function simulated(tape: Tape): { trace: AllocationTrace; peakBytes: Bytes } {
       checkpointing: "none",
       gradientBytesOf: () => 0,
       gradientsStay: false,
+      gradientsTwice: false,
       gradientsConsumed: false,
       offloadsInputs: false,
       communicationOf: () => 0,

@@ -36,8 +36,10 @@ export interface SimulationRules {
   readonly checkpointing: Checkpointing;
   /** Bytes of the gradient of one parameter. */
   readonly gradientBytesOf: (parameter: Parameter) => Bytes;
-  /** Gradients are there from the step's start (accumulation). */
+  /** Gradients are there from the step's start: accumulation, ZeRO-3. */
   readonly gradientsStay: boolean;
+  /** Those of this pass are all there beside them. */
+  readonly gradientsTwice: boolean;
   /** The optimizer consumes each gradient as it appears. */
   readonly gradientsConsumed: boolean;
   /** Saved inputs of recomputed units lie in host memory. */
@@ -97,8 +99,9 @@ class Simulation {
     this.#gradients = rules.gradientsStay ? this.#allGradients() : 0;
     if (rules.gradientsStay) {
       for (const parameter of tape.parameters) {
-        if (parameter.trainable) {
-          trace?.hold(parameter, rules.gradientBytesOf(parameter));
+        const bytes = parameter.trainable ? rules.gradientBytesOf(parameter) : 0;
+        if (bytes > 0) {
+          trace?.hold(parameter, bytes);
         }
       }
     }
@@ -379,10 +382,15 @@ class Simulation {
         continue;
       }
       const bytes = this.#rules.gradientBytesOf(parameter);
-      if (parameter.tied === true || this.#rules.gradientsConsumed || this.#rules.gradientsStay) {
+      if (bytes === 0) {
+        continue; // It is on the host.
+      }
+      const { gradientsConsumed, gradientsStay, gradientsTwice, fsdpVersion } = this.#rules;
+      if (parameter.tied === true || gradientsConsumed || (gradientsStay && !gradientsTwice)) {
         temporary += bytes;
       } else {
-        this.#trace?.hold(parameter, bytes, this.#rules.fsdpVersion === null ? 0 : REDUCE_STREAM);
+        const gradient = gradientsTwice ? { bytes } : parameter;
+        this.#trace?.hold(gradient, bytes, fsdpVersion === null ? 0 : REDUCE_STREAM);
         this.#gradients += bytes;
       }
     }

@@ -110,6 +110,42 @@ describe("FSDP", () => {
   });
 });
 
+describe("gradients of DeepSpeed", () => {
+  const zero = (stage: 1 | 2 | 3, changes: object = {}, accumulation = 1) =>
+    peakOf("llama-3.1-8b", {
+      sharding: { kind: `zero-${stage}`, devices: 8, ...changes },
+      train: { accumulation, checkpointing: "full" },
+    });
+  const part = (8_030_261_248 * 2) / 8;
+  const held = (peak: ReturnType<typeof zero>) => peak.simulation.peak.gradients;
+
+  it("stage 3 keeps its part, whether or not it accumulates", () => {
+    expect(zero(3).simulation.peak.where).toMatch(/loss/);
+    expect([held(zero(3)), held(zero(3, {}, 4))]).toEqual([part, part]);
+  });
+
+  it("stage 2 has its part while it adds up, and at the end a second one", () => {
+    expect([held(zero(2)), held(zero(2, {}, 4))]).toEqual([0, part]);
+    const long = (accumulation: number) =>
+      peakOf("llama-3.1-8b", {
+        sharding: { kind: "zero-2", devices: 8 },
+        train: { accumulation, sequence: 64 },
+      });
+    expect(held(long(1)) + part).toBeCloseTo(held(long(4)), -9);
+  });
+
+  it("are on the host where the optimizer is, but for stage 1, which does not divide them", () => {
+    const offload = { offload: "optimizer" } as const;
+    for (const stage of [2, 3] as const) {
+      const peak = zero(stage, offload, 4);
+      expect([held(peak), peak.states.gradients]).toEqual([0, 0]);
+      // States, master weights and the gradients in fp32; stage 3 has them in 16 bits, too.
+      expect(peak.states.host).toBe((8_030_261_248 * (stage === 3 ? 18 : 16)) / 8);
+    }
+    expect(zero(1, offload).states.gradients).toBe(8 * part);
+  });
+});
+
 describe("expert parallelism", () => {
   const experts = (expert: number, devices: number) =>
     peakOf("mixtral", { expert, sharding: { kind: "fsdp", devices } });
