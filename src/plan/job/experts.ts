@@ -92,6 +92,12 @@ export function requireExpertRanks(options: PlanOptions): void {
 }
 
 function requireTrainingRanks(ranks: Parallelism): void {
+  if (ranks.sharding.kind === "zero-3") {
+    throw cannotDivide(
+      "DeepSpeed has no expert parallelism in ZeRO-3 (its engine: MoE not supported with Stage 3)",
+      "use --zero 2 or --fsdp, or leave --ep out",
+    );
+  }
   if (!canTrain(ranks)) {
     const { sharding, context, tensor, expert } = ranks;
     const copies = sharding.devices * context;

@@ -5,7 +5,8 @@
  * FSDP: the gathered weights of the layer that runs and of the next one, their gradients before they are reduced, and the
  * embedding and head, which the root unit keeps (torch.distributed.fsdp, "reshard_after_forward").
  * ZeRO: two buckets of 5e8 elements (`reduce_bucket_size`, `overlap_comm`); stage 3 gathers at most
- * `stage3_max_live_parameters` = 1e9 parameters (DeepSpeed's configuration reference).
+ * `stage3_max_live_parameters` = 1e9 parameters (DeepSpeed's configuration reference). Gradients of experts pass through
+ * the same buckets, also of experts that one rank alone has (stage_1_and_2.py, `has_moe_params`).
  */
 import type { Bytes } from "../../model/base/units.js";
 import { expertDivision } from "../job/experts.js";

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { modelTape } from "../blocks/model_tape.js";
 import { type PlanRequest, planOptions } from "../defaults.js";
+import { requireDivisible } from "../divisible.js";
 import type { TrainOptions } from "../job/options.js";
 import { readShape } from "../shape/read_shape.js";
 import { trainingRules } from "./block_rules.js";
@@ -162,6 +163,29 @@ describe("expert parallelism", () => {
     const moe = (peak: typeof one) => peak.simulation.savedAfterForward.get("moe") ?? 0;
     expect(moe(eight) / moe(one)).toBeGreaterThan(1.2);
     expect(moe(eight) / moe(one)).toBeLessThan(1.45);
+  });
+});
+
+describe("experts with DeepSpeed", () => {
+  it("pass through the buckets of the device that has them, and through no others", () => {
+    const formula = (expert: number) =>
+      peakOf("mixtral", {
+        expert,
+        sharding: { kind: "zero-2", devices: 8 },
+        method: "lora",
+        train: { adapterTargets: ["w1", "gate_up_proj", "q_proj"] },
+      }).communication?.formula;
+    expect(formula(8)).not.toBe(formula(1));
+  });
+
+  it("cannot be divided in ZeRO-3", () => {
+    const model = readShape(MODELS.mixtral.config, "mixtral", "config.json");
+    const options = planOptions(model, {
+      mode: "train",
+      expert: 8,
+      sharding: { kind: "zero-3", devices: 8 },
+    });
+    expect(() => requireDivisible(model, options)).toThrow(/no expert parallelism in ZeRO-3/);
   });
 });
 
