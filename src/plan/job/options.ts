@@ -152,12 +152,3 @@ export function deviceCount(options: PlanOptions): number {
 }
 
 export type { Bytes };
-
-/** "8.030e9", "20.97e6", "512". */
-export function countedParameters(elements: number): string {
-  return elements >= 1e9
-    ? `${(elements / 1e9).toFixed(3)}e9`
-    : elements >= 1e5
-      ? `${(elements / 1e6).toFixed(2)}e6`
-      : String(Math.round(elements));
-}

@@ -15,8 +15,9 @@ import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_docu
 import { modelTape } from "../blocks/model_tape.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
 import { quantizationOf } from "../job/loading.js";
-import { convertsFile, countedParameters, type Engine, type ServeOptions } from "../job/options.js";
+import { convertsFile, type Engine, type ServeOptions } from "../job/options.js";
 import { layerCount, type ModelShape } from "../shape/model_shape.js";
+import { countedParameters, productsOf, productWords } from "../tape/products.js";
 import type { Tape } from "../tape/tape.js";
 import type { AllocationTrace } from "../tape/trace.js";
 import { gapsOfPrefill } from "../train/replay.js";
@@ -99,7 +100,7 @@ export function planServing(whole: ModelShape, options: ServeOptions): ServingPl
   if (options.cudaGraphs && options.engine !== "transformers" && !isLlamaCpp) {
     parts.push(
       part("cuda graphs", graphBytes(model), 0.8, {
-        formula: "memory pools of the captured batch sizes: 180 MiB + 10 MiB per layer",
+        formula: `memory pools of the captured batch sizes: 180 MiB + ${graphLayers(model)} layers x 10 MiB`,
         source: `${options.engine === "vllm" ? "vLLM's log" : `assumed as in vLLM's log, because ${options.engine} publishes no figure`}: 0.5 to 1.3 GiB for 8e9 to 70e9 parameters`,
       }),
     );
@@ -126,9 +127,12 @@ function replayedGaps(
 
 /** Measured on vLLM's logs: a fixed share for the graphs themselves, and the buffers that they pin. */
 function graphBytes(model: ModelShape): Bytes {
-  const layers = model.towers.reduce((sum, tower) => sum + layerCount(tower), 0);
   const MIB = 2 ** 20;
-  return (180 + 10 * layers) * MIB;
+  return (180 + 10 * graphLayers(model)) * MIB;
+}
+
+function graphLayers(model: ModelShape): number {
+  return model.towers.reduce((sum, tower) => sum + layerCount(tower), 0);
 }
 
 function withCache(
@@ -292,5 +296,14 @@ function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): s
     quantization === null
       ? options.dtype
       : `${quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of ${quantization.expertsAlone === true ? "the experts" : "linear layers"}`;
-  return `${countedParameters(elements)} parameters in ${words}`;
+  return options.engine === "llama.cpp"
+    ? `${countedParameters(elements)} parameters in ${words}`
+    : `${productWords(
+        productsOf(
+          tape.parameters,
+          ({ bytes }) => bytes,
+          () => options.pipeline,
+        ),
+        "parameters",
+      )}; in ${words}`;
 }

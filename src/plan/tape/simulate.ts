@@ -19,6 +19,8 @@ export interface Moment {
   readonly working: Bytes;
   readonly gradients: Bytes;
   readonly communication: Bytes;
+  /** The unit that runs, and in which pass; null before the first. */
+  readonly running: { readonly unit: Unit; readonly backward: boolean } | null;
 }
 
 export interface StepSimulation {
@@ -84,6 +86,7 @@ class Simulation {
   #gradients = 0;
   #recomputed = 0;
   #communication = 0;
+  #running: Moment["running"] = null;
   readonly #gathered: { bytes: Bytes }[] = [];
   /** The buffer of the last gather: it lives until the next one. */
   #gatherBuffer: { bytes: Bytes } | null = null;
@@ -150,6 +153,7 @@ class Simulation {
   /** Gathered weights and buckets while `unit` runs. What a unit needs beyond the one before it is a block of its own. */
   #communicate(unit: Unit, backward: boolean): void {
     this.#communication = this.#rules.communicationOf(unit, backward);
+    this.#running = { unit, backward };
     if (this.#trace === undefined) {
       return;
     }
@@ -412,6 +416,7 @@ class Simulation {
       working: this.#working + extra,
       gradients: this.#gradients,
       communication: this.#communication,
+      running: this.#running,
     };
   }
 

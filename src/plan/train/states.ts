@@ -21,6 +21,7 @@ import { expertDivision } from "../job/experts.js";
 import { OPTIMIZER_FACTS, stateBytes, stepTemporary } from "../job/optimizers.js";
 import type { TrainOptions } from "../job/options.js";
 import { bytesOfCompute } from "../job/options.js";
+import { type Product, productsOf } from "../tape/products.js";
 import type { Parameter, Tape } from "../tape/tape.js";
 
 export interface States {
@@ -43,6 +44,10 @@ export interface States {
     readonly saved: number;
     readonly quantized: number;
   };
+  /** The same as sums of products. */
+  readonly products: Readonly<
+    Record<"weights" | "adapters" | "gradients" | "optimizer", Product[]>
+  >;
   /** Bytes of the gradient of one parameter as the simulation sees it, after division. */
   readonly gradientBytesOf: (parameter: Parameter) => Bytes;
   /** The same tensors one by one, in the order in which a program makes them. */
@@ -167,6 +172,30 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
       trainable: trained(({ elements }) => elements),
       saved: sum(({ elements, originalBytes }) => (originalBytes === undefined ? 0 : elements)),
       quantized: sum((each) => (each.quantized ? each.elements : 0)),
+    },
+    products: {
+      weights: productsOf(
+        tape.parameters,
+        (each) => (isAdded(each) ? (each.originalBytes ?? 0) : each.bytes * widening(each)),
+        (each) => over(each, divisors.weights),
+      ),
+      adapters: productsOf(
+        tape.parameters.filter(isAdded),
+        (each) => each.bytes * widening(each),
+        (each) => over(each, divisors.weights),
+      ),
+      gradients: productsOf(
+        tape.parameters.filter(({ trainable }) => trainable),
+        (each) => each.bytes * widening(each),
+        (each) => over(each, divisors.gradients),
+      ),
+      optimizer: productsOf(
+        tape.parameters.filter(({ trainable }) => trainable),
+        (each) =>
+          ((paged ? 0 : stateOf(each)) + (sharding.offload === "none" ? masterOf(each) : 0)) *
+          over(each, divisors.states),
+        (each) => over(each, divisors.states),
+      ),
     },
     gradientBytesOf,
     tensors: tensorsOf(tape, options, {
