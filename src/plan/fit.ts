@@ -16,9 +16,10 @@ import { largest } from "./largest.js";
 import { type CacheRoom, planServing } from "./serve/plan_serving.js";
 import { type ModelShape, readsText } from "./shape/model_shape.js";
 import { Footprints, type KnownFootprints } from "./train/footprint.js";
+import { LARGEST_SEARCHED } from "./wording.js";
 
-const LARGEST_BATCH = 2 ** 20;
-const LONGEST = 2 ** 20;
+const LARGEST_BATCH = LARGEST_SEARCHED;
+const LONGEST = LARGEST_SEARCHED;
 /** Sequences are searched in steps of so many tokens. */
 const STEP = 64;
 
@@ -26,13 +27,16 @@ const STEP = 64;
 export function fitOf(
   model: ModelShape,
   request: PlanRequest,
-  known: KnownFootprints = new Map(),
-  isRow = false,
+  {
+    known = new Map(),
+    isRow = false,
+    notes = [],
+  }: { known?: KnownFootprints; isRow?: boolean; notes?: string[] } = {},
 ): PlanJson["fits"] {
   const options = planOptions(model, request);
   const limit = longestOf(model);
   if (options.mode === "serve") {
-    return servingFit(model, options, { limit, isRow });
+    return servingFit(model, options, { limit, isRow, notes });
   }
   const at = (batch: number, sequence: number): TrainOptions =>
     planOptions(
@@ -46,20 +50,62 @@ export function fitOf(
   const fits = (job: TrainOptions): boolean =>
     footprints.allocatedBytes(job) <= room + ROUNDING &&
     footprints.deviceBytes(job) <= gpu.memoryBytes;
-  const search = (most: number, jobOf: (value: number) => TrainOptions): number =>
+  const beyond = new Beyond();
+  const search = (
+    most: number,
+    jobOf: (value: number) => TrainOptions,
+    onHole: (found: number) => void,
+  ): number =>
     largest(most, {
       fits: (value) => fits(jobOf(value)),
       shareOf: (value) => footprints.allocatedBytes(jobOf(value)) / room,
       isRow,
+      onHole,
     });
-  return {
+  const fit: PlanJson["fits"] = {
     deviceBytes: gpu.memoryBytes,
     fits: fits(options),
-    maxBatch: search(LARGEST_BATCH, (batch) => at(batch, options.sequence)),
+    maxBatch: search(LARGEST_BATCH, (batch) => at(batch, options.sequence), beyond.batch),
     maxSequence: longestLength(model, limit, (most) =>
-      search(most, (units) => at(options.batch, Math.min(limit, units * STEP))),
+      search(
+        most,
+        (units) => at(options.batch, Math.min(limit, units * STEP)),
+        (units) => beyond.sequence(Math.min(limit, units * STEP)),
+      ),
     ),
   };
+  notes.push(...beyond.notes(fit, options.batch, readsText(model) ? options.sequence : 0));
+  return fit;
+}
+
+/** Sizes that fit although smaller ones do not: gaps of the caching allocator come and go with sizes. */
+class Beyond {
+  #batch = 0;
+  #sequence = 0;
+  readonly batch = (found: number): void => {
+    this.#batch = Math.max(this.#batch, found);
+  };
+  readonly sequence = (found: number): void => {
+    this.#sequence = Math.max(this.#sequence, found);
+  };
+
+  /** @param batch of the plan, which may itself be such a size. @param sequence 0: none */
+  notes(
+    { fits, maxBatch, maxSequence }: PlanJson["fits"],
+    batch: number,
+    sequence: number,
+  ): string[] {
+    const sizes = [
+      ["sequences", Math.max(this.#batch, fits ? batch : 0), maxBatch],
+      ["tokens", Math.max(this.#sequence, fits ? sequence : 0), maxSequence],
+    ] as const;
+    return sizes
+      .filter(([, found, most]) => found > most)
+      .map(
+        ([what, found, most]) =>
+          `${formatExactCount(found)} ${what} fit, too, but not all numbers between ${formatExactCount(most)} and that: the caching allocator's gaps come and go with the sizes of tensors, and what the plan names as most is a number below which all fit`,
+      );
+  }
 }
 
 /** Parts are whole bytes: their sum may differ by so much from that of the tensors. */
@@ -77,7 +123,7 @@ function longestLength(model: ModelShape, limit: number, search: (most: number) 
 function servingFit(
   model: ModelShape,
   options: ServeOptions,
-  { limit, isRow }: { limit: number; isRow: boolean },
+  { limit, isRow, notes }: { limit: number; isRow: boolean; notes: string[] },
 ): PlanJson["fits"] {
   const { gpu, context, concurrency } = options;
   const { parts, room } = planServing(model, options);
@@ -101,20 +147,32 @@ function servingFit(
   }
   const bytesOf = (changed: Partial<ServeOptions>): number =>
     figureOf(planServing(model, { ...options, ...changed }).parts, "device").bytes;
-  const search = (most: number, changeOf: (value: number) => Partial<ServeOptions>): number =>
+  const beyond = new Beyond();
+  const search = (
+    most: number,
+    changeOf: (value: number) => Partial<ServeOptions>,
+    onHole: (found: number) => void,
+  ): number =>
     largest(most, {
       fits: (value) => bytesOf(changeOf(value)) <= gpu.memoryBytes,
       shareOf: (value) => bytesOf(changeOf(value)) / gpu.memoryBytes,
       isRow,
+      onHole,
     });
-  return {
+  const fit: PlanJson["fits"] = {
     deviceBytes: gpu.memoryBytes,
     fits: deviceFits,
-    maxBatch: search(LARGEST_BATCH, (sequences) => ({ concurrency: sequences })),
+    maxBatch: search(LARGEST_BATCH, (sequences) => ({ concurrency: sequences }), beyond.batch),
     maxSequence: longestLength(model, limit, (most) =>
-      search(most, (units) => ({ context: Math.min(limit, units * STEP) })),
+      search(
+        most,
+        (units) => ({ context: Math.min(limit, units * STEP) }),
+        (units) => beyond.sequence(Math.min(limit, units * STEP)),
+      ),
     ),
   };
+  notes.push(...beyond.notes(fit, concurrency, readsText(model) ? context : 0));
+  return fit;
 }
 
 /** "1 % of 79.2 GiB, less 15.4 GiB of weights, leaves nothing; 1 sequence of 2,048 tokens takes 256 MiB" */
@@ -147,7 +205,7 @@ export function fitRows(
     jobs.map(({ name, job, known }) => () => {
       const own = { ...job, gpu };
       requireDivisible(model, planOptions(model, own));
-      return { device: gpu.name, method: name, ...fitOf(model, own, known, true) };
+      return { device: gpu.name, method: name, ...fitOf(model, own, { known, isRow: true }) };
     }),
   );
 }

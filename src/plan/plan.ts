@@ -28,13 +28,14 @@ export function planMemory(model: ModelShape, request: PlanRequest): PlanJson {
   const { plan, serving, notes } =
     options.mode === "train" ? trainingPlan(model, options) : servingPlan(model, options);
   requirePossible(plan);
-  const fits = fitOf(model, request);
+  const beyond: string[] = [];
+  const fits = fitOf(model, request, { notes: beyond });
   return {
     ...plan,
     savings: savingsOf(model, request, figuresOf),
     fits,
     ...(serving === null ? {} : { serving: servingWith(model, request, { serving, fits }) }),
-    limits: limitsOf(model, request, [...plan.limits, ...notes]),
+    limits: limitsOf(model, request, [...plan.limits, ...notes, ...beyond]),
   };
 }
 

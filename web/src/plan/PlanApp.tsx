@@ -9,7 +9,13 @@ import type { PlanOptions } from "../../../src/plan/job/options.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
 import { planMemory } from "../../../src/plan/plan.js";
 import { readsText } from "../../../src/plan/shape/model_shape.js";
-import { cacheWords, largeCount, measuredAs, roomWords } from "../../../src/plan/wording.js";
+import {
+  cacheWords,
+  largeCount,
+  measuredAs,
+  mostOf,
+  roomWords,
+} from "../../../src/plan/wording.js";
 import { formatBytes, formatCount, formatExactCount } from "../format/numbers.js";
 import { useTheme } from "../theme/theme.js";
 import { Comparison } from "./Comparison.js";
@@ -63,7 +69,12 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
             {made.fault}
           </p>
         )}
-        <FitTable rows={fits} isTraining={request.mode === "train"} readsText={readsText(model)} />
+        <FitTable
+          rows={fits}
+          isTraining={request.mode === "train"}
+          readsText={readsText(model)}
+          longest={model.longestSequence}
+        />
       </main>
       <footer className="foot">Tidemark · computed in this page; nothing is sent anywhere</footer>
     </>
@@ -143,11 +154,11 @@ function Notes({
       ))}
       <p>
         Largest {mode === "train" ? "batch" : "number of sequences"}
-        {model.readsText ? " at this length" : ""}: <b>{formatExactCount(fits.maxBatch)}</b>
+        {model.readsText ? " at this length" : ""}: <b>{mostOf(fits.maxBatch)}</b>
         {model.readsText && (
           <>
             ; longest length {mode === "train" ? "at this batch" : "at this number of sequences"}:{" "}
-            <b>{formatExactCount(fits.maxSequence)}</b> tokens
+            <b>{mostOf(fits.maxSequence, model.longestSequence)}</b> tokens
           </>
         )}
         {fits.reason !== undefined && `; does not fit, because ${fits.reason}`}
