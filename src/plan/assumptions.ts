@@ -8,6 +8,7 @@ import { expertDivision } from "./job/experts.js";
 import { loadsWide, refusedByOlder } from "./job/loading.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
+import { olderFp8Cache } from "./job/served_type.js";
 import {
   autoCacheType,
   bytesOfNextToken,
@@ -155,6 +156,7 @@ export function limitsOf(
     ...unevenExperts(model, options),
     ...dequantized(model, options),
     ...refusedByOlder(model, options),
+    ...(options.mode === "serve" ? olderFp8Cache(options) : []),
     ...(convertsFile(model, options) && model.stored.quantization !== null
       ? [
           "transformers converts the quantized tensors of a GGUF file to the compute type when it loads them",

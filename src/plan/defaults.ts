@@ -20,6 +20,7 @@ import type {
   TrainOptions,
 } from "./job/options.js";
 import { canDequantize, convertsFile } from "./job/options.js";
+import { servedType } from "./job/served_type.js";
 import type { ModelShape, QuantizedWeights } from "./shape/model_shape.js";
 
 /** All options; absent ones get their defaults here. */
@@ -244,9 +245,7 @@ function serveOptions(
     context: usualSequence(model),
     concurrency: 1,
     quantize: request.quantize ?? null,
-    // Other engines convert a checkpoint in fp32, unless they are told not to.
-    dtype:
-      dtype === "fp32" && engine !== "transformers" && request.dtype === undefined ? "fp16" : dtype,
+    dtype: servedType(model, { engine, gpu, dtype, given: request.dtype }),
     kvDType: "auto",
     utilization: UTILIZATION[engine],
     batchedTokens: BATCHED_TOKENS,

@@ -29,6 +29,7 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
   }
   for (const { layer } of layers) {
     requireLayer(layer, tensor, expert);
+    requireKeyHeads(layer, tensor, options);
     if (!spreadsUnevenly(options) && expertsOf(layer) % expert !== 0) {
       throw cannotDivide(
         `${expertsOf(layer)} experts cannot be divided evenly over --ep ${expert}`,
@@ -80,6 +81,28 @@ function requireLayer(layer: LayerShape, tensor: number, expert: number): void {
     throw cannotDivide(
       `${experts} experts cannot be divided over --ep ${expert}`,
       `use --ep ${experts} or less`,
+    );
+  }
+}
+
+/**
+ * vLLM, SGLang and TGI keep copies of heads of keys where there are fewer of them than devices. In transformers and
+ * torchtitan a part of a head ends in an error (issue 48307 of transformers; pull request 2577 of torchtitan).
+ * @throws TidemarkError TM-E086
+ */
+function requireKeyHeads(layer: LayerShape, tensor: number, options: PlanOptions): void {
+  if (layer.kind !== "transformer" || layer.attention === null) {
+    return;
+  }
+  const { kvHeads, latent } = layer.attention;
+  const isCopied =
+    options.mode === "serve" && options.engine !== "transformers" && tensor % kvHeads === 0;
+  const isLlamaCpp = options.mode === "serve" && options.engine === "llama.cpp";
+  if (kvHeads % tensor !== 0 && latent === undefined && !isCopied && !isLlamaCpp) {
+    const library = options.mode === "serve" ? options.engine : options.library;
+    throw cannotDivide(
+      `${kvHeads} heads of keys and values cannot be divided over --tp ${tensor}, and ${library} does not split a head`,
+      `use a --tp that divides ${kvHeads}${library === "transformers" ? "; vllm and sglang keep copies of heads" : ""}`,
     );
   }
 }
