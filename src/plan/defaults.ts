@@ -83,6 +83,7 @@ function trainOptions(
   const method =
     request.method ?? (quantizes ? "qlora" : isWide === null || stored === null ? "full" : "lora");
   requireOneQuantization(request, stored);
+  requireLoadable(model, loaded);
   if (method === "qlora" && isWide !== null) {
     throw badUsage(isWide, "use --method lora");
   }
@@ -98,7 +99,6 @@ function trainOptions(
       "use --method lora or qlora, or plan the checkpoint before its quantization",
     );
   }
-  requireLoadable(model, loaded);
   if (request.train?.optimizerInBackward === true && (request.train.accumulation ?? 1) > 1) {
     throw badUsage(
       "--optimizer-in-backward cannot accumulate gradients, because it consumes each one in the backward pass",

@@ -27,16 +27,12 @@ const STEP = 64;
 export function fitOf(
   model: ModelShape,
   request: PlanRequest,
-  {
-    known = new Map(),
-    isRow = false,
-    notes = [],
-  }: { known?: KnownFootprints; isRow?: boolean; notes?: string[] } = {},
+  { known = new Map(), isRow = false }: { known?: KnownFootprints; isRow?: boolean } = {},
 ): PlanJson["fits"] {
   const options = planOptions(model, request);
   const limit = longestOf(model);
   if (options.mode === "serve") {
-    return servingFit(model, options, { limit, isRow, notes });
+    return servingFit(model, options, { limit, isRow });
   }
   const at = (batch: number, sequence: number): TrainOptions =>
     planOptions(
@@ -74,8 +70,7 @@ export function fitOf(
       ),
     ),
   };
-  notes.push(...beyond.notes(fit, options.batch, readsText(model) ? options.sequence : 0));
-  return fit;
+  return isRow ? fit : beyond.named(fit, options.batch, readsText(model) ? options.sequence : 0);
 }
 
 /** Sizes that fit although smaller ones do not: gaps of the caching allocator come and go with sizes. */
@@ -90,21 +85,24 @@ class Beyond {
   };
 
   /** @param batch of the plan, which may itself be such a size. @param sequence 0: none */
-  notes(
-    { fits, maxBatch, maxSequence }: PlanJson["fits"],
-    batch: number,
-    sequence: number,
-  ): string[] {
+  named(fit: PlanJson["fits"], batch: number, sequence: number): PlanJson["fits"] {
+    const { fits, maxBatch, maxSequence } = fit;
     const sizes = [
       ["sequences", Math.max(this.#batch, fits ? batch : 0), maxBatch],
       ["tokens", Math.max(this.#sequence, fits ? sequence : 0), maxSequence],
     ] as const;
-    return sizes
+    const words = sizes
       .filter(([, found, most]) => found > most)
       .map(
         ([what, found, most]) =>
-          `${formatExactCount(found)} ${what} fit, too, but not all numbers between ${formatExactCount(most)} and that: the caching allocator's gaps come and go with the sizes of tensors, and what the plan names as most is a number below which all fit`,
+          `${formatExactCount(found)} ${what} fit, too, but not all numbers between ${formatExactCount(most)} and that`,
       );
+    return words.length === 0
+      ? fit
+      : {
+          ...fit,
+          beyond: `${words.join("; ")}: the caching allocator's gaps come and go with the sizes of tensors`,
+        };
   }
 }
 
@@ -123,7 +121,7 @@ function longestLength(model: ModelShape, limit: number, search: (most: number) 
 function servingFit(
   model: ModelShape,
   options: ServeOptions,
-  { limit, isRow, notes }: { limit: number; isRow: boolean; notes: string[] },
+  { limit, isRow }: { limit: number; isRow: boolean },
 ): PlanJson["fits"] {
   const { gpu, context, concurrency } = options;
   const { parts, room } = planServing(model, options);
@@ -171,8 +169,7 @@ function servingFit(
       ),
     ),
   };
-  notes.push(...beyond.notes(fit, concurrency, readsText(model) ? context : 0));
-  return fit;
+  return isRow ? fit : beyond.named(fit, concurrency, readsText(model) ? context : 0);
 }
 
 /** "1 % of 79.2 GiB, less 15.4 GiB of weights, leaves nothing; 1 sequence of 2,048 tokens takes 256 MiB" */

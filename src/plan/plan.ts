@@ -28,14 +28,13 @@ export function planMemory(model: ModelShape, request: PlanRequest): PlanJson {
   const { plan, serving, notes } =
     options.mode === "train" ? trainingPlan(model, options) : servingPlan(model, options);
   requirePossible(plan);
-  const beyond: string[] = [];
-  const fits = fitOf(model, request, { notes: beyond });
+  const fits = fitOf(model, request);
   return {
     ...plan,
     savings: savingsOf(model, request, figuresOf),
     fits,
     ...(serving === null ? {} : { serving: servingWith(model, request, { serving, fits }) }),
-    limits: limitsOf(model, request, [...plan.limits, ...notes, ...beyond]),
+    limits: limitsOf(model, request, [...plan.limits, ...notes]),
   };
 }
 

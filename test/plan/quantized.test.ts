@@ -192,9 +192,11 @@ describe("what transformers loads in 16 bits", () => {
   test("fbgemm_fp8 below Hopper, and adapters beside formats that the Trainer refuses", () => {
     expect(() => served("fbgemm_fp8", "4090", "transformers")).toThrow(/capability 9\.0 on/);
     const fbgemm = { quantization_config: { quant_method: "fbgemm_fp8" } };
-    expect(() => train("llama-3.1-8b", "h100", { method: "lora" }, fbgemm)).toThrow(
-      /Trainer refuses adapters beside weights quantized by fbgemm_fp8/,
-    );
+    for (const method of ["full", "lora", "qlora"]) {
+      expect(() => train("llama-3.1-8b", "h100", { method }, fbgemm)).toThrow(
+        /trains neither weights quantized by fbgemm_fp8 nor adapters/,
+      );
+    }
   });
 
   test("adapters beside fp8 are a caution, and those beside mxfp4 are of 16-bit weights", () => {

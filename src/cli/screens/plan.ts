@@ -121,6 +121,11 @@ function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): vo
       screen.line(`  ${line}`);
     }
   }
+  if (fits.beyond !== undefined) {
+    for (const line of screen.wrap(fits.beyond, 2)) {
+      screen.line(`  ${line}`);
+    }
+  }
   screen.line();
 }
 

@@ -83,7 +83,7 @@ export function requireLoadable(model: ModelShape, job: LoadingJob): void {
   }
   if (job.mode === "train" && NOT_TRAINED.has(method)) {
     throw badUsage(
-      `transformers' Trainer refuses adapters beside weights quantized by ${method}, which it cannot train`,
+      `transformers' Trainer trains neither weights quantized by ${method} nor adapters beside them`,
       "plan the checkpoint before its quantization",
     );
   }

@@ -162,6 +162,7 @@ function Notes({
           </>
         )}
         {fits.reason !== undefined && `; does not fit, because ${fits.reason}`}
+        {fits.beyond !== undefined && `; ${fits.beyond}`}
       </p>
       {serving !== undefined && cacheWords(serving) !== null && (
         <p>
