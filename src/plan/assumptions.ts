@@ -17,6 +17,7 @@ import {
 } from "./serve/attention_cache.js";
 import { olderLatentCache } from "./serve/latent.js";
 import { servedShape } from "./serve/served_by.js";
+import { stagesOf } from "./serve/stages.js";
 import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
 import { withoutEffect } from "./without_effect.js";
 
@@ -92,7 +93,11 @@ function cacheNotes(model: ModelShape, options: ServeOptions): string[] {
   );
   const hasLatent = attention.some(({ latent }) => latent !== undefined);
   const older = hasLatent ? olderLatentCache(model, options) : null;
-  const format = cacheFormat(model, options);
+  const stages = stagesOf(model, options);
+  const format = cacheFormat(model, options, [
+    stages[0]?.layers[0] ?? 0,
+    stages.at(-1)?.layers[1] ?? 0,
+  ]);
   const bytes =
     older === null
       ? 0

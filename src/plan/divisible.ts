@@ -6,7 +6,13 @@ import { matchesTarget } from "./blocks/target_names.js";
 import { requireExpertRanks } from "./job/experts.js";
 import type { PlanOptions, TrainOptions } from "./job/options.js";
 import { requireServed } from "./serve/served_by.js";
-import { isMoe, type LayerShape, type ModelShape, readsText } from "./shape/model_shape.js";
+import {
+  isMoe,
+  type LayerShape,
+  layerCount,
+  type ModelShape,
+  readsText,
+} from "./shape/model_shape.js";
 import type { Tape } from "./tape/tape.js";
 
 /** vLLM gives some ranks one expert more than others (determine_expert_map); other libraries refuse to start. */
@@ -41,7 +47,7 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
     throw cannotDivide("the model has no experts to divide", "leave --ep out");
   }
   requireExpertRanks(options);
-  const count = layers.reduce((sum, each) => sum + each.count, 0);
+  const count = model.towers.reduce((sum, tower) => sum + layerCount(tower), 0);
   if (pipeline > count) {
     throw cannotDivide(
       `${count} layers do not fill ${pipeline} pipeline stages`,

@@ -12,7 +12,13 @@
 import type { Bytes } from "../../model/base/units.js";
 import { bytesOfCacheType } from "../job/cache_types.js";
 import { bytesOfCompute, type ComputeDType, type ServeOptions } from "../job/options.js";
-import type { AttentionShape, LayerShape, ModelShape, TowerShape } from "../shape/model_shape.js";
+import {
+  type AttentionShape,
+  type LayerShape,
+  layersOf,
+  type ModelShape,
+  type TowerShape,
+} from "../shape/model_shape.js";
 import { type LatentCache, latentCache } from "./latent.js";
 import { hasWindows } from "./llama_cpp.js";
 
@@ -44,8 +50,8 @@ export interface CacheFormat {
   readonly latent: LatentCache;
   /** False: layers with a window keep every token. */
   readonly keepsWindows: boolean;
-  /** Layers of the last tower whose cache is on the device, counted from the end. */
-  readonly layersOnDevice: number;
+  /** Layers of the last tower whose cache is on the device: from the first up to, but without, the second. */
+  readonly layers: readonly [number, number];
 }
 
 /** Of values of so many bytes, before any division. */
@@ -61,7 +67,7 @@ export function plainFormat(itemBytes: number): CacheFormat {
     besideWindow: 0,
     latent: "rows",
     keepsWindows: true,
-    layersOnDevice: Number.POSITIVE_INFINITY,
+    layers: [0, Number.POSITIVE_INFINITY],
   };
 }
 
@@ -73,8 +79,12 @@ export function autoCacheType({ engine, dtype }: ServeOptions): ComputeDType {
   return engine === "llama.cpp" ? "fp16" : dtype;
 }
 
-export function cacheFormat(model: ModelShape, options: ServeOptions): CacheFormat {
-  const { engine, kvDType, valueDType = kvDType, tensor, gpuLayers } = options;
+export function cacheFormat(
+  model: ModelShape,
+  options: ServeOptions,
+  layers: CacheFormat["layers"] = [0, Number.POSITIVE_INFINITY],
+): CacheFormat {
+  const { engine, kvDType, valueDType = kvDType, tensor } = options;
   const computeBytes = bytesOfCompute(options.dtype);
   const autoBytes = bytesOfCompute(autoCacheType(options));
   const isLlamaCpp = engine === "llama.cpp";
@@ -94,7 +104,7 @@ export function cacheFormat(model: ModelShape, options: ServeOptions): CacheForm
     besideWindow: engine === "transformers" ? -1 : isLlamaCpp ? MICRO_BATCH : 0,
     latent: latentCache(model, options),
     keepsWindows: !isLlamaCpp || hasWindows(model),
-    ...(gpuLayers === undefined || !isLlamaCpp ? {} : { layersOnDevice: gpuLayers }),
+    layers,
   };
 }
 
@@ -106,14 +116,11 @@ export function cacheShape(model: ModelShape, format: CacheFormat): CacheShape {
   let bytesPerSequence = 0;
   const tower = cachedTower(model);
   const source = (model.towers.length > 1 ? model.towers.at(-2) : undefined)?.positions ?? 0;
-  const all = (tower?.layers ?? []).reduce((sum, { count }) => sum + count, 0);
-  let skipped = Math.max(0, all - format.layersOnDevice);
-  for (const { count: runLength, layer } of tower?.layers ?? []) {
-    const count = Math.max(0, runLength - skipped);
-    skipped = Math.max(0, skipped - runLength);
+  const layers = tower === undefined ? [] : layersOf(tower);
+  for (const layer of layers.slice(...format.layers).flat()) {
     const own = layer.kind === "transformer" ? layer.attention : null;
     if (own !== null) {
-      const bytes = count * bytesOfToken(own, format);
+      const bytes = bytesOfToken(own, format);
       if (own.window > 0 && format.keepsWindows) {
         const window = own.window + format.besideWindow;
         windows.set(window, (windows.get(window) ?? 0) + bytes);
@@ -123,11 +130,11 @@ export function cacheShape(model: ModelShape, format: CacheFormat): CacheShape {
     }
     const cross = layer.kind === "transformer" ? layer.cross : null;
     if (cross !== null) {
-      const bytes = count * bytesOfToken(cross, format);
+      const bytes = bytesOfToken(cross, format);
       bytesPerSourceToken += source === "sequence" ? bytes : 0;
       bytesPerSequence += source === "sequence" ? 0 : source * bytes;
     }
-    bytesPerSequence += count * stateOf(layer, format);
+    bytesPerSequence += stateOf(layer, format);
   }
   return {
     bytesPerToken,
