@@ -261,7 +261,7 @@ function serveOptions(
 }
 
 /** Types of a cache that an engine does not have. */
-const NO_CACHE_TYPE: Readonly<Record<Engine, readonly CacheType[]>> = {
+export const NO_CACHE_TYPE: Readonly<Record<Engine, readonly CacheType[]>> = {
   transformers: BLOCK_CACHE_TYPES,
   vllm: ["int8", ...BLOCK_CACHE_TYPES],
   sglang: ["int8", ...BLOCK_CACHE_TYPES],

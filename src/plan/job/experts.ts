@@ -52,7 +52,8 @@ export function fewestCopies(ranks: Omit<Ranks, "sharding">): number {
   return devices;
 }
 
-const HAVE_NONE: ReadonlySet<Engine> = new Set<Engine>(["tgi", "llama.cpp"]);
+/** Engines without expert parallelism. */
+export const HAVE_NONE: ReadonlySet<Engine> = new Set<Engine>(["tgi", "llama.cpp"]);
 
 /** @throws TidemarkError TM-E086 where the devices of the job cannot hold all experts of the model */
 export function requireExpertRanks(options: PlanOptions): void {

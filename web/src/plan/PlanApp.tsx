@@ -4,6 +4,7 @@ import type { PlanFitJson, PlanJson } from "../../../src/model/documents/plan_do
 import { TidemarkError } from "../../../src/model/errors/errors.js";
 import { type PlanRequest, planOptions, withJobConfig } from "../../../src/plan/defaults.js";
 import { GPUS } from "../../../src/plan/device/gpus.js";
+import { withEngine } from "../../../src/plan/engine_change.js";
 import { fitTable } from "../../../src/plan/fit.js";
 import type { PlanOptions } from "../../../src/plan/job/options.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
@@ -52,6 +53,7 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
           <PlanControls
             options={made.options}
             longest={readsText(model) ? model.longestSequence : null}
+            onEngine={(engine) => choose(withEngine(request, engine))}
             onChoose={(changes) =>
               choose(withJobConfig({ ...changes, mode: request.mode }, request))
             }
