@@ -405,6 +405,7 @@ test.each([
   ["vllm", { dtype: "fp32" }, 4, 4, 3],
   ["tgi", { dtype: "fp16" }, 2, 2, 4],
   ["sglang", { dtype: "fp16" }, 4, 2, 3],
+  ["sglang", { dtype: "fp32" }, 4, 2, 3],
   ["llama.cpp", { dtype: "fp16" }, 4, 4, 3],
 ] as const)("states of Mamba 2: %s %j", (engine, words, stateBytes, inputBytes, columns) => {
   const sizes = {
@@ -417,6 +418,15 @@ test.each([
   const plan = served("mamba2-130m", { engine, ...words }, sizes);
   const rows = (5120 + 2 * 128) * columns * inputBytes;
   expect(plan.serving?.bytesPerSequence).toBe(64 * (5120 * 128 * stateBytes + rows));
+});
+
+test("states of SGLang have the type of the configuration, and vLLM's that of the model", () => {
+  const bytes = (engine: Engine, changes: object) =>
+    served("mamba2-130m", { engine, dtype: "bf16" }, changes).serving?.bytesPerSequence ?? 0;
+  const narrow = { mamba_ssm_dtype: "bfloat16" };
+  expect(bytes("sglang", narrow)).toBe(bytes("vllm", {}));
+  expect(bytes("sglang", { mamba_ssm_dtype: "float32" })).toBe(bytes("sglang", {}));
+  expect(bytes("vllm", { mamba_ssm_dtype: "float32" })).toBe(bytes("vllm", {}));
 });
 
 /** Jamba 1.5: 32 layers, of which 28 have a state space before their MLP. */

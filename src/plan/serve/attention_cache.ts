@@ -42,6 +42,8 @@ export interface CacheFormat {
   readonly convolutionLess: number;
   /** Of an element of a recurrent state. */
   readonly stateBytes: number;
+  /** The same where the configuration has a 16-bit `mamba_ssm_dtype`. */
+  readonly narrowStateBytes: number;
   readonly tensorParallel: number;
   /** Keys and values as the model gives them to its kernel: repeated for each head where it does so itself (Falcon). */
   readonly expandsGroups: boolean;
@@ -62,6 +64,7 @@ export function plainFormat(itemBytes: number): CacheFormat {
     convolutionBytes: itemBytes,
     convolutionLess: 0,
     stateBytes: 4,
+    narrowStateBytes: 4,
     tensorParallel: 1,
     expandsGroups: false,
     besideWindow: 0,
@@ -92,11 +95,14 @@ export function cacheFormat(
     ...plainFormat(bytesOfCacheType(kvDType, autoBytes)),
     valueBytes: bytesOfCacheType(isLlamaCpp ? valueDType : kvDType, autoBytes),
     // llama.cpp keeps recurrent states and convolutions in fp32 (llama_memory_recurrent: R (f32), S (f32)).
-    convolutionBytes: isLlamaCpp ? 4 : computeBytes,
+    // SGLANG_MAMBA_CONV_DTYPE of SGLang is bfloat16, whatever the model's type is.
+    convolutionBytes: isLlamaCpp ? 4 : engine === "sglang" ? 2 : computeBytes,
     // transformers and TGI keep as many columns as the convolution is wide; others leave out the newest one.
     convolutionLess: engine === "transformers" || engine === "tgi" ? 0 : 1,
-    // mamba_ssm_cache_dtype "auto" of vLLM, and ssm_states of TGI; SGLang's default is fp32.
+    // mamba_ssm_cache_dtype "auto" of vLLM, and ssm_states of TGI; SGLang takes mamba_ssm_dtype of the configuration, or fp32.
     stateBytes: engine === "vllm" || engine === "tgi" ? computeBytes : 4,
+    narrowStateBytes:
+      engine === "sglang" ? 2 : engine === "vllm" || engine === "tgi" ? computeBytes : 4,
     tensorParallel: tensor,
     expandsGroups: engine === "transformers",
     // A cache of transformers holds one token less than a window: the next one completes it. llama.cpp adds the tokens
@@ -172,11 +178,12 @@ function stateOf(layer: LayerShape, format: CacheFormat): Bytes {
   if (layer.kind !== "state-space") {
     return 0;
   }
-  const { inner, state, convolution, groups, version } = layer.mixer;
+  const { inner, state, convolution, groups, version, narrowState } = layer.mixer;
+  const stateBytes = narrowState === true ? format.narrowStateBytes : format.stateBytes;
   const columns = Math.max(0, convolution - format.convolutionLess);
   const convolved =
     (inner + (version === 2 ? 2 * groups * state : 0)) * columns * format.convolutionBytes;
-  return (inner * state * format.stateBytes + convolved) / format.tensorParallel;
+  return (inner * state * stateBytes + convolved) / format.tensorParallel;
 }
 
 /** Of one sequence of `tokens`, read and written, in whole blocks. */

@@ -111,6 +111,8 @@ export interface StateSpaceShape {
   readonly chunk: number;
   readonly convolutionBias: boolean;
   readonly bias: boolean;
+  /** `mamba_ssm_dtype` of the configuration has 16 bits. */
+  readonly narrowState?: boolean;
 }
 
 export interface NormShape {
