@@ -15,7 +15,7 @@ import {
 import { largest } from "./largest.js";
 import { type CacheRoom, planServing } from "./serve/plan_serving.js";
 import { type ModelShape, readsText } from "./shape/model_shape.js";
-import { Footprints, type KnownFootprints } from "./train/footprint.js";
+import { Footprints, KnownFootprints } from "./train/footprint.js";
 import { LARGEST_SEARCHED } from "./wording.js";
 
 const LARGEST_BATCH = LARGEST_SEARCHED;
@@ -27,7 +27,10 @@ const STEP = 64;
 export function fitOf(
   model: ModelShape,
   request: PlanRequest,
-  { known = new Map(), isRow = false }: { known?: KnownFootprints; isRow?: boolean } = {},
+  {
+    known = new KnownFootprints(),
+    isRow = false,
+  }: { known?: KnownFootprints; isRow?: boolean } = {},
 ): PlanJson["fits"] {
   const options = planOptions(model, request);
   const limit = longestOf(model);
@@ -194,7 +197,7 @@ export function fitRows(
   shared = new Map<string, KnownFootprints>(),
 ): (() => PlanFitJson)[] {
   const jobs = jobsOf(model, request).map((job) => {
-    const known: KnownFootprints = shared.get(job.name) ?? new Map();
+    const known = shared.get(job.name) ?? new KnownFootprints();
     shared.set(job.name, known);
     return { ...job, known };
   });

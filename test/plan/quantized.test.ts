@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Gpu, gpuNamed } from "../../src/plan/device/gpus.js";
+import { fitTable } from "../../src/plan/fit.js";
 import { planMemory } from "../../src/plan/plan.js";
 import { readShape } from "../../src/plan/shape/read_shape.js";
 import { repository } from "../run.js";
@@ -187,6 +188,18 @@ describe("what transformers loads in 16 bits", () => {
     const { isWide: found, limits } = served("fp8", gpu, engine);
     expect(found).toBe(isWide);
     expect(/compute capability is \d+\.\d and not 8\.9 or more/.test(limits)).toBe(isWide);
+  });
+
+  test("rows of --fit are those of their own device, whatever the one before loads", () => {
+    const values = {
+      ...MODELS["qwen3-0.6b"]?.config,
+      quantization_config: { quant_method: "fp8" },
+    };
+    const model = readShape(values, "qwen", "qwen");
+    const devices = ["a10", "l4"].map((name) => gpuNamed(name) as Gpu);
+    const request = { mode: "train", method: "lora" } as const;
+    const alone = devices.flatMap((gpu) => fitTable(model, request, [gpu]));
+    expect(fitTable(model, request, devices)).toEqual(alone);
   });
 
   test("fbgemm_fp8 below Hopper, and adapters beside formats that the Trainer refuses", () => {
