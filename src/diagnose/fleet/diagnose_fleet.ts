@@ -91,7 +91,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     suspects,
     by,
   };
-  const open = accused === null ? needed(versions) : null;
+  const open = accused === null ? needed(versions, window.endMs) : null;
   const forecast = accused === null ? [] : forecasts(ofAccused, rateOf(accused), window.endMs);
   return {
     schema: "tidemark.fleetDiagnosis/1",
@@ -285,7 +285,7 @@ function limitsOf(
 function limitsOfAge({ version, growth }: JudgedVersion): string[] {
   return growth?.shape === "leaking" && !growth.isFatal && growth.windowMs < LEAST_LASTING_MS
     ? [
-        `Version ${version} has run for ${formatDuration(growth.windowMs)}: a slow cache that only this version has would look the same so far.`,
+        `Version ${version || "unknown"} has run for ${formatDuration(growth.windowMs)}: a slow cache that only this version has would look the same so far.`,
       ]
     : [];
 }

@@ -35,6 +35,7 @@ const LEAST_SURE_MS = 8 * HOUR_MS;
 /** A shorter curve shows a leak if it passes the limit within a week, however it fills: the share of what is to come that
  * is sure, and the least rise as a share of the limit. */
 const SURE_TO_COME = 0.5;
+const LEAST_FATAL = 0.08;
 /** No daily load: the low end of the interval as a share of the rate, and the rise as a share of the level. */
 const STRAIGHT = { low: 0.8, share: 0.1 };
 /** For less than five days, load that was removed only in part can look like growth of this share of its range. */
@@ -42,9 +43,8 @@ const LEAST_OF_LOAD = 0.4;
 const LOAD_SEEN_MS = 5 * DAY_MS;
 /** Growth that lasts, as a share of what filled, which does not count. */
 const MOST_REST = 0.15;
-const LEAST_FATAL = 0.08;
 /** The low end of the interval of growth that lasts, as a share of the rate. */
-const LEAST_SURE = 0.3;
+export const LEAST_SURE = 0.3;
 /** Processes that are all restarted within this time do no harm if they rise by less than this share of the limit until then. */
 const SHORT_LIVES = { ms: 30 * HOUR_MS, share: 0.03 };
 /** Ends of lives from which they count as restarted. */
@@ -56,6 +56,8 @@ export interface GroupGrowth extends LastingGrowth {
   readonly shape: FleetShape;
   /** Whether even the level that a filling cache would approach is above the limit. */
   readonly isFatal: boolean;
+  /** Undecided because of its age alone: it is no load that is known, and no life that ends in time. */
+  readonly isOnlyYoung: boolean;
   readonly windowMs: Millis;
   readonly curve: AgeCurve;
   readonly level: Bytes;
@@ -109,10 +111,11 @@ function growthIn(
   const { curve, lasting, isByWork } = best ?? { curve: byTime, lasting: null, isByWork: false };
   const lengthMs = (curve.times.at(-1) ?? 0) - (curve.times[0] ?? 0);
   const level = levelOf(processes, endMs);
-  const limit = Math.min(...processes.map(({ process }) => process.limitBytes));
+  const limits = processes.flatMap(({ process }) => process.limitBytes || []);
+  const limit = limits.length === 0 ? 0 : Math.min(...limits);
   const about = { windowMs: Math.min(windowMs, lengthMs + curve.binMs), curve, level, limit };
   if (lasting === null) {
-    return { ...NOTHING, ...about, isByWork, isFatal: false, shape: "short" };
+    return { ...NOTHING, ...about, isByWork, isFatal: false, isOnlyYoung: false, shape: "short" };
   }
   const assessed = assessGrowth(curve);
   const least = isPart
@@ -129,17 +132,17 @@ function growthIn(
     assessed.rise > LEAST_FATAL * limit &&
     lasting.straight.low > 0;
   const leastLength = isStraight && curve.workTimes !== null ? LEAST_SURE_MS : LEAST_LASTING_MS;
-  const isEndedInTime = () =>
+  const isEndedInTime = (rate: number) =>
     curve.axis === "age" &&
-    lasting.rate * lengthMs < SHORT_LIVES.share * limit &&
+    rate * lengthMs < SHORT_LIVES.share * limit &&
     areShort(processes, window);
   const isSure = lasting.low > LEAST_SURE * lasting.rate && lasting.rate > leastRate;
-  const lasts = (lengthMs >= leastLength && isSure && !isEndedInTime()) || isFatal;
+  const lasts = (lengthMs >= leastLength && isSure && !isEndedInTime(lasting.rate)) || isFatal;
   const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
-  const mayFollowLoad = () =>
+  const mayFollowLoad = (rate: number) =>
     lengthMs < LOAD_SEEN_MS &&
     !isFatal &&
-    lasting.rate * lengthMs < LEAST_OF_LOAD * (loadBytes ?? loadRange(processes));
+    rate * lengthMs < LEAST_OF_LOAD * (loadBytes ?? loadRange(processes));
   const hasFilled =
     lasting.fillBytes > least &&
     lasting.rate * lengthMs < MOST_REST * lasting.fillBytes &&
@@ -149,7 +152,7 @@ function growthIn(
       return "short";
     }
     if (grows && lasts) {
-      return mayBeLoad || mayFollowLoad() ? "undecided" : "leaking";
+      return mayBeLoad || mayFollowLoad(lasting.rate) ? "undecided" : "leaking";
     }
     if (hasFilled) {
       return "filling";
@@ -159,9 +162,16 @@ function growthIn(
     }
     return assessed.shape === "stepped" ? "stepped" : "flat";
   })();
+  const { rate: straightRate } = lasting.straight;
+  const isOnlyYoung =
+    shape === "undecided" &&
+    !lasts &&
+    isLoadKnown &&
+    !isEndedInTime(straightRate) &&
+    !mayFollowLoad(straightRate);
   // Whether it may fill is then irrelevant.
   const interval = isFatal && lasting.low <= 0 ? lasting.straight : {};
-  return { ...lasting, ...interval, ...about, isByWork, isFatal, shape };
+  return { ...lasting, ...interval, ...about, isByWork, isFatal, isOnlyYoung, shape };
 }
 
 /** Over time, or over the requests if growth follows them more closely. null: too few points. */
@@ -184,9 +194,11 @@ export function lastingByBest(
 
 /** Whether no process lived long, although there was time for it. */
 function areShort(processes: readonly Unloaded[], { endMs }: { readonly endMs: TimeMs }): boolean {
+  const firstMs = Math.min(...processes.map(({ process }) => process.startedMs));
   const lives = processes.map(({ process }) => (process.endedMs ?? endMs) - process.startedMs);
   const ends = processes.filter(({ process }) => (process.endedMs ?? endMs) < endMs);
-  return ends.length >= FEWEST_ENDS && Math.max(...lives) < SHORT_LIVES.ms;
+  const hadTime = endMs - firstMs > SHORT_LIVES.ms;
+  return hadTime && ends.length >= FEWEST_ENDS && Math.max(...lives) < SHORT_LIVES.ms;
 }
 
 const NOTHING = {

@@ -58,7 +58,7 @@ export function judged(
   const others = version.processes.filter(({ process }) => !names.has(process.instance));
   const growth = groupGrowth(others, own);
   const settled = (found: GroupGrowth) =>
-    acquittedByPrecedent(withSites(accusedByPrecedent(found, earlier), others, own), earlier);
+    withSites(accusedByPrecedent(acquittedByPrecedent(found, earlier), earlier), others, own);
   return { ...version, odd, growth: growth === null ? null : settled(growth) };
 }
 

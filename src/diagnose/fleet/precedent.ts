@@ -29,7 +29,7 @@ const COMPARED_FROM = 1 / 3;
 /** Slope of the second half of that part as a share of the first's; less is a curve that bends. */
 const STRAIGHT = 0.8;
 /** Low end of the interval of a straight line as a share of its rate. */
-const SURE = 0.6;
+export const SURE_EARLY = 0.6;
 /** Of a version that is decided by precedent. */
 export const LEAST_EARLY_MS: Millis = 6 * HOUR_MS;
 const FEWEST_LIVES = 3;
@@ -47,46 +47,47 @@ interface Earlier {
 
 const CALM = new Set(["flat", "filling", "stepped"]);
 
-/** A leak unless an earlier version rose alike and levelled off. `earlier`: the latest last. */
+/**
+ * A leak unless an earlier version rose alike and levelled off. One that will pass its limit anyway is not acquitted.
+ * `earlier`: the latest last.
+ */
 export function acquittedByPrecedent(
   growth: GroupGrowth,
   earlier: readonly Earlier[],
 ): GroupGrowth {
-  const precedent = growth.shape === "leaking" ? latestPrecedent(growth, earlier) : null;
-  return precedent !== null && slopeIn(precedent) * ALIKE > slopeIn(growth.curve)
-    ? { ...growth, shape: "undecided" }
+  const { shape, isFatal, curve } = growth;
+  const precedent = shape === "leaking" && !isFatal ? latestPrecedent(curve, earlier) : null;
+  return precedent !== null && slopeIn(precedent, agesOf(curve)) * ALIKE > slopeIn(curve)
+    ? { ...growth, shape: "undecided", isOnlyYoung: false }
     : growth;
 }
 
 /** A leak already if it grows in a straight line where the earlier version was level. */
 export function accusedByPrecedent(growth: GroupGrowth, earlier: readonly Earlier[]): GroupGrowth {
-  const { straight, shape, curve } = growth;
-  const precedent = shape === "undecided" ? latestPrecedent(growth, earlier) : null;
+  const { straight, curve, isOnlyYoung } = growth;
+  const precedent = isOnlyYoung ? latestPrecedent(curve, earlier) : null;
   if (precedent === null || precedent.processes < FEWEST_LIVES) {
     return growth;
   }
-  return slopeIn(precedent) < LEVEL * slopeIn(curve) && risesStraight(growth)
+  return slopeIn(precedent, agesOf(curve)) < LEVEL * slopeIn(curve) && risesStraight(growth)
     ? { ...growth, rate: straight.rate, low: straight.low, high: straight.high, shape: "leaking" }
     : growth;
 }
 
-/** Whether an earlier version can show what is usual up to an age. */
-export function hasPrecedent(earlier: readonly Earlier[], ageMs: Millis): boolean {
-  return earlier.some((each) => (precedentOf(each, ageMs)?.processes ?? 0) >= FEWEST_LIVES);
+/** Whether the latest version that shows what is usual up to an age has enough lives for an accusation. */
+export function canAccuse(earlier: readonly Earlier[], ageMs: Millis): boolean {
+  const precedent = earlier.flatMap((each) => precedentOf(each, ageMs) ?? []).at(-1);
+  return precedent !== undefined && precedent.processes >= FEWEST_LIVES;
 }
 
-function latestPrecedent({ curve }: GroupGrowth, earlier: readonly Earlier[]): AgeCurve | null {
+function latestPrecedent(curve: AgeCurve, earlier: readonly Earlier[]): AgeCurve | null {
   return curve.axis === "age"
-    ? (earlier.flatMap((each) => precedentOf(each, lengthOf(curve)) ?? []).at(-1) ?? null)
+    ? (earlier.flatMap((each) => precedentOf(each, curve.times.at(-1) ?? 0) ?? []).at(-1) ?? null)
     : null;
 }
 
-function lengthOf({ times }: AgeCurve): Millis {
-  return (times.at(-1) ?? 0) - (times[0] ?? 0);
-}
-
 /** The curve of an earlier version up to an age that it outlived without growing on. null: it is no precedent. */
-function precedentOf({ processes, growth }: Earlier, lengthMs: Millis): AgeCurve | null {
+function precedentOf({ processes, growth }: Earlier, ageMs: Millis): AgeCurve | null {
   if (growth === null || !CALM.has(growth.shape)) {
     return null;
   }
@@ -94,9 +95,9 @@ function precedentOf({ processes, growth }: Earlier, lengthMs: Millis): AgeCurve
     const [first, last] = [rss.times[0], rss.times.at(-1)];
     const isSeen =
       first !== undefined &&
-      first - process.startedMs <= SEEN_FROM * lengthMs &&
-      (last as number) - process.startedMs >= LONGER * lengthMs;
-    const until = firstFrom(rss.times, process.startedMs + lengthMs);
+      first - process.startedMs <= SEEN_FROM * ageMs &&
+      (last as number) - process.startedMs >= LONGER * ageMs;
+    const until = firstFrom(rss.times, process.startedMs + ageMs);
     return isSeen
       ? [
           {
@@ -112,21 +113,38 @@ function precedentOf({ processes, growth }: Earlier, lengthMs: Millis): AgeCurve
   return lives.length === 0 ? null : ageCurve(lives, { startMs, endMs });
 }
 
-function slopeIn({ times, values }: AgeCurve, from = COMPARED_FROM, to = 1): number {
-  const last = times.at(-1) ?? 0;
-  const [start, end] = [firstFrom(times, from * last), firstFrom(times, to * last) + 1];
+interface Ages {
+  readonly from: Millis;
+  readonly to: Millis;
+}
+
+/** The ages of a curve that are compared, or a part of them. */
+function agesOf({ times }: AgeCurve, from = COMPARED_FROM, to = 1): Ages {
+  const [first, last] = [times[0] ?? 0, times.at(-1) ?? 0];
+  return { from: first + from * (last - first), to: first + to * (last - first) };
+}
+
+function slopeIn(curve: AgeCurve, { from, to }: Ages = agesOf(curve)): number {
+  const { times, values } = curve;
+  const [start, end] = [firstFrom(times, from), firstFrom(times, to) + 1];
   return theilSenSlope(times.slice(start, end), values.slice(start, end));
 }
 
+/** The least rise of a version that is decided by precedent. */
+export function leastEarlyRise({ level, limit }: Pick<GroupGrowth, "level" | "limit">): Bytes {
+  return Math.max(LEAST_RISE.ofLevel * level, LEAST_RISE.ofLimit * limit);
+}
+
 /** Whether it certainly rises, by enough, and does not bend. */
-function risesStraight({ straight, curve, level, limit }: GroupGrowth): boolean {
-  const lengthMs = lengthOf(curve);
-  const least: Bytes = Math.max(LEAST_RISE.ofLevel * level, LEAST_RISE.ofLimit * limit);
+function risesStraight(growth: GroupGrowth): boolean {
+  const { straight, curve } = growth;
+  const lengthMs = (curve.times.at(-1) ?? 0) - (curve.times[0] ?? 0);
   const middle = (COMPARED_FROM + 1) / 2;
+  const [first, second] = [agesOf(curve, COMPARED_FROM, middle), agesOf(curve, middle)];
   return (
     lengthMs >= LEAST_EARLY_MS &&
-    straight.low > SURE * straight.rate &&
-    slopeIn(curve) * lengthMs > least &&
-    slopeIn(curve, middle) > STRAIGHT * slopeIn(curve, COMPARED_FROM, middle)
+    straight.low > SURE_EARLY * straight.rate &&
+    slopeIn(curve) * lengthMs > leastEarlyRise(growth) &&
+    slopeIn(curve, second) > STRAIGHT * slopeIn(curve, first)
   );
 }

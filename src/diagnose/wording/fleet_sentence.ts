@@ -134,27 +134,29 @@ export function fleetEvidence(about: About): FleetDiagnosisJson["evidence"] {
   ];
 }
 
-/** "Version 2.43.0 runs on 1 instance, for 40 min. A leak of 5 % of the limit a day is decided with 3 instances after 6 h." */
+/** "Version 2.43.0 runs on 1 instance, for 40 min. A leak of 5 % of the limit a day can be decided with 3 instances ..." */
 export function neededText(needed: FleetNeededJson): string {
-  const { version, share, instances, ms, running, ranMs } = needed;
+  const { version, share, isOfLimit, instances, ms, running, ranMs } = needed;
   const on = (count: number) => `${count} instance${count === 1 ? "" : "s"}`;
-  return `Version ${version || "unknown"} runs on ${on(running)}, for ${formatDuration(ranMs)}. A leak of ${formatShare(share)} of the limit a day is decided with ${on(instances)} after ${formatDuration(ms)}.`;
+  const full = isOfLimit ? "limit" : "level";
+  return `Version ${version || "unknown"} runs on ${on(running)}, for ${formatDuration(ranMs)}. A leak of ${formatShare(share)} of the ${full} a day can be decided with ${on(instances)} after ${formatDuration(ms)}.`;
 }
 
-/** "3 processes were killed for memory since ...; 2 of these kills were forecast, 6 h before at the median, and ..." */
+/** "The kernel killed 3 processes for memory since ... 2 of these kills were forecast, 6 h ahead at the median; ..." */
 export function killsText(kills: FleetKillsJson): string {
   const { sinceMs, count, forecast, withinInterval, medianLeadMs } = kills;
-  const since = `killed for memory since ${formatUtcTime(sinceMs)}`;
+  const killed = (processes: string) =>
+    `The kernel killed ${processes} for memory since ${formatUtcTime(sinceMs)}.`;
   const lead = formatDuration(medianLeadMs ?? 0);
   if (count === 1) {
     const place = withinInterval === 1 ? "within" : "outside";
     return forecast === 1
-      ? `One process was ${since}. That was forecast ${lead} before, and came ${place} the interval.`
-      : `One process was ${since}, without a forecast.`;
+      ? `${killed("one process")} The kill was forecast ${lead} ahead, and fell ${place} the interval.`
+      : `${killed("one process")} There was no forecast.`;
   }
   return forecast === 0
-    ? `${count} processes were ${since}, none of them with a forecast.`
-    : `${count} processes were ${since}. Of these kills ${forecast} ${forecast === 1 ? "was" : "were"} forecast, ${lead} before at the median, and ${withinInterval} came within the interval.`;
+    ? `${killed(`${count} processes`)} There was no forecast of any of these kills.`
+    : `${killed(`${count} processes`)} ${forecast} of these kills ${forecast === 1 ? "was" : "were"} forecast, ${lead} ahead at the median; ${withinInterval} fell within the interval.`;
 }
 
 function interval({ rate, low, high }: { rate: number; low: number; high: number }): string {

@@ -77,8 +77,9 @@ export interface FleetLeakJson extends FleetRateJson {
 /** What it takes to decide about a version that is too young. */
 export interface FleetNeededJson {
   version: string;
-  /** A leak of this share of the limit (of the level, if no limit is known) a day would be seen. */
+  /** A leak of this share of the limit, or of the level if no limit is known, a day would be seen. */
   share: number;
+  isOfLimit: boolean;
   /** So many instances, for so long. */
   instances: number;
   ms: Millis;
@@ -92,7 +93,7 @@ export interface FleetKillsJson {
   /** Kills of the last two weeks, while the server has kept its forecasts. */
   sinceMs: TimeMs;
   count: number;
-  /** The first forecast about the process came at least 5 minutes before. */
+  /** Kills that the first forecast about the process came at least 5 minutes ahead of. */
   forecast: number;
   /** Of these, how many came within the interval of that forecast. */
   withinInterval: number;
@@ -128,7 +129,7 @@ export interface FleetDiagnosisJson {
     low: Bytes;
     high: Bytes;
   };
-  /** Set if the newest version is too young for a decision. */
+  /** Set if nothing leaks, and the newest version is too young for that to be sure. */
   needed?: FleetNeededJson;
   /** Instances that differ from their siblings. */
   oddInstances: (FleetRateJson & { instance: string; version: string })[];

@@ -75,9 +75,8 @@ export class Diagnoses {
     if (kills === null) {
       return diagnosis;
     }
-    const says = diagnosis.leak === undefined ? "no leak" : "leak";
-    const evidence = [...diagnosis.evidence, { rule: "kills", says, detail: killsText(kills) }];
-    return { ...diagnosis, kills, evidence } as FleetDiagnosisJson;
+    const found = { rule: "kills", says: "leak" as const, detail: killsText(kills) };
+    return { ...diagnosis, kills, evidence: [...diagnosis.evidence, found] };
   }
 
   async #evaluate(endMs: TimeMs): Promise<Diagnosed[]> {

@@ -65,10 +65,29 @@ test("kills are counted against the first forecast about each process", () => {
   again.advance([], lives(kills), NOW + 10 * HOUR);
   expect(again.recordOf("shop")).toEqual(record);
   expect(killsText(record)).toBe(
-    "4 processes were killed for memory since 2026-03-25 09:00:00 UTC. Of these kills 2 were forecast, 9 h 00 min before at the median, and 1 came within the interval.",
+    "The kernel killed 4 processes for memory since 2026-03-25 09:00:00 UTC. 2 of these kills were forecast, 9 h 00 min ahead at the median; 1 fell within the interval.",
   );
   again.advance([], [], NOW + 15 * DAY);
   expect(again.recordOf("shop")).toBeNull();
+});
+
+test("a forecast counts once, for as long as its process lives, and never after a clock that was ahead", () => {
+  const book = new ForecastBook(folder, noWarning);
+  // Ahead by a month.
+  book.advance(said(NOW + 30 * DAY, "a", [6, 5, 8]), [], NOW + 30 * DAY);
+  book.advance([], [], NOW);
+  book.advance(said(NOW, "a", [400, 300, 9e15 / HOUR]), [], NOW);
+  for (let day = 1; day < 20; day++) {
+    book.advance(said(NOW + day * DAY, "a", [6, 5, 8]), lives({ a: Number.NaN }), NOW + day * DAY);
+  }
+  const again = new ForecastBook(folder, noWarning);
+  const atMs = NOW + 20 * DAY;
+  const [life] = lives({ a: atMs });
+  again.advance([], [{ ...(life as ProcessLife), killsMs: [atMs, atMs + HOUR] }], atMs + HOUR);
+  expect(again.recordOf("shop")).toEqual({
+    ...{ sinceMs: atMs + HOUR - 14 * DAY, count: 2, forecast: 1, withinInterval: 1 },
+    medianLeadMs: 20 * DAY,
+  });
 });
 
 test("a file that is damaged is put aside", () => {

@@ -4,7 +4,8 @@
  *     each evaluation ─ forecasts ─► the first one about each process ─┐
  *                     └ lives ─────► kills ────────────────────────────┴─► KillRecord: by service, of two weeks
  *
- * Only the first forecast about a process counts, since a later one is easier. It is kept in `forecasts.json` in the
+ * Only the first forecast about a process counts, since a later one is easier. It counts once: a program may lose several
+ * child processes. It is kept in `forecasts.json` in the
  * server's folder.
  *
  * Failure modes:
@@ -29,13 +30,16 @@ const FORM = 1;
 const KEPT_MS: Millis = 14 * 86_400_000;
 /** A forecast that comes later warns nobody. */
 const LEAST_LEAD_MS: Millis = 5 * 60_000;
+/** Later than this is never: such a rate is nothing. */
+const FARTHEST_MS: Millis = 10 * 365 * 86_400_000;
 /** Oldest first out. */
 const MOST_KILLS = 5_000;
 const MOST_FORECASTS = 50_000;
 
 const timeMs = z.number().int().min(0);
 const FORECAST = z.object({
-  ...{ process: z.string(), madeMs: timeMs },
+  /** \`lastMs\`: when the process was last heard of. */
+  ...{ process: z.string(), madeMs: timeMs, lastMs: timeMs },
   /** When the limit would be reached, and the ends of its interval; 0: never. */
   ...{ dueMs: timeMs, earliestMs: timeMs, latestMs: timeMs },
 });
@@ -59,6 +63,8 @@ export class ForecastBook {
   /** By process: the first one made about it. */
   #forecasts = new Map<string, Forecast>();
   #kills: Kill[] = [];
+  /** Of the last evaluation. */
+  #nowMs: TimeMs = 0;
 
   constructor(folder: string, warn: (text: string) => void) {
     this.#folder = folder;
@@ -72,30 +78,34 @@ export class ForecastBook {
     nowMs: TimeMs,
   ): void {
     const isFirst = this.#sinceMs === null;
-    const sinceMs = this.#sinceMs ?? nowMs;
+    // A clock that was ahead must not hide what comes until then.
+    const sinceMs = Math.min(this.#sinceMs ?? nowMs, nowMs);
     this.#sinceMs = sinceMs;
+    this.#nowMs = nowMs;
     const counted = new Set(this.#kills.map(nameOf));
     const killed = lives
       .flatMap(({ service, process, killsMs }) =>
         killsMs.map((atMs) => ({ service, process, atMs, forecast: null })),
       )
       .filter((kill) => kill.atMs >= sinceMs && !counted.has(nameOf(kill)))
-      .map((kill) => ({ ...kill, forecast: this.#forecastOf(kill) }));
+      .sort((a, b) => a.atMs - b.atMs)
+      .map((kill) => ({ ...kill, forecast: this.#takeForecast(kill) }));
     const made = diagnoses
       .flatMap(({ forecast, window: { endMs } }) =>
         forecast.map(({ process, ...left }) => ({ process, endMs, ...left })),
       )
       .filter(({ process, msToLimit }) => msToLimit > 0 && !this.#forecasts.has(process))
       .map(({ process, endMs, msToLimit, earliestMs, latestMs }): Forecast => {
-        const at = (ms: Millis) => (ms === 0 ? 0 : Math.round(endMs + ms));
+        const at = (ms: Millis) => (ms === 0 || ms > FARTHEST_MS ? 0 : Math.round(endMs + ms));
         const due = { dueMs: at(msToLimit), earliestMs: at(earliestMs), latestMs: at(latestMs) };
-        return { process, madeMs: nowMs, ...due };
+        return { process, madeMs: nowMs, lastMs: nowMs, ...due };
       });
     for (const forecast of made) {
       this.#forecasts.set(forecast.process, forecast);
     }
     this.#kills.push(...killed);
-    if (this.#forget(nowMs) || isFirst || made.length > 0 || killed.length > 0) {
+    const heard = new Set(lives.map(({ process }) => process));
+    if (this.#forget(heard, nowMs) || isFirst || made.length > 0 || killed.length > 0) {
       this.#write();
     }
   }
@@ -115,7 +125,7 @@ export class ForecastBook {
         atMs >= earliestMs && (latestMs === 0 || atMs <= latestMs),
     );
     return {
-      sinceMs: Math.max(this.#sinceMs ?? 0, (own.at(-1)?.atMs ?? 0) - KEPT_MS),
+      sinceMs: Math.max(this.#sinceMs ?? 0, this.#nowMs - KEPT_MS),
       count: own.length,
       forecast: known.length,
       withinInterval: within.length,
@@ -128,17 +138,20 @@ export class ForecastBook {
     return [...new Set(this.#kills.map(({ service }) => service))];
   }
 
-  #forecastOf({ process, atMs }: Kill): Forecast | null {
+  #takeForecast({ process, atMs }: Kill): Forecast | null {
     const made = this.#forecasts.get(process);
+    this.#forecasts.delete(process);
     return made !== undefined && made.madeMs <= atMs - LEAST_LEAD_MS ? made : null;
   }
 
   /** @returns whether anything was forgotten. */
-  #forget(nowMs: TimeMs): boolean {
+  #forget(heard: ReadonlySet<string>, nowMs: TimeMs): boolean {
     const before = this.#kills.length + this.#forecasts.size;
     this.#kills = this.#kills.filter(({ atMs }) => atMs > nowMs - KEPT_MS).slice(-MOST_KILLS);
-    const kept = [...this.#forecasts].filter(([, { madeMs }]) => madeMs > nowMs - KEPT_MS);
-    this.#forecasts = new Map(kept.slice(-MOST_FORECASTS));
+    const kept = [...this.#forecasts.values()]
+      .map((each) => (heard.has(each.process) ? { ...each, lastMs: nowMs } : each))
+      .filter(({ madeMs, lastMs }) => lastMs > nowMs - KEPT_MS && madeMs <= nowMs);
+    this.#forecasts = new Map(kept.slice(-MOST_FORECASTS).map((each) => [each.process, each]));
     return this.#kills.length + this.#forecasts.size < before;
   }
 

@@ -1112,7 +1112,8 @@ export const ANSWER_SCHEMAS = {
         },
         needed: {
           $ref: "#/components/schemas/FleetNeededJson",
-          description: "Set if the newest version is too young for a decision.",
+          description:
+            "Set if nothing leaks, and the newest version is too young for that to be sure.",
         },
         oddInstances: {
           type: "array",
@@ -1334,7 +1335,10 @@ export const ANSWER_SCHEMAS = {
         share: {
           type: "number",
           description:
-            "A leak of this share of the limit (of the level, if no limit is known) a day would be seen.",
+            "A leak of this share of the limit, or of the level if no limit is known, a day would be seen.",
+        },
+        isOfLimit: {
+          type: "boolean",
         },
         instances: {
           type: "number",
@@ -1351,7 +1355,7 @@ export const ANSWER_SCHEMAS = {
           $ref: "#/components/schemas/Millis",
         },
       },
-      required: ["version", "share", "instances", "ms", "running", "ranMs"],
+      required: ["version", "share", "isOfLimit", "instances", "ms", "running", "ranMs"],
       description: "What it takes to decide about a version that is too young.",
     },
     FleetSuspectJson: {
@@ -1478,7 +1482,8 @@ export const ANSWER_SCHEMAS = {
         },
         forecast: {
           type: "number",
-          description: "The first forecast about the process came at least 5 minutes before.",
+          description:
+            "Kills that the first forecast about the process came at least 5 minutes ahead of.",
         },
         withinInterval: {
           type: "number",

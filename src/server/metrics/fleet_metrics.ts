@@ -1,4 +1,4 @@
-/** What `/metrics` reports about the fleet: one row for each service and version. */
+/** What `/metrics` reports about the fleet: one row for each service and version, and one for each service with kills. */
 import type { Store, VersionGauges } from "../../store/index.js";
 import type { ForecastBook } from "../forecasts/forecast_book.js";
 import type { MetricFamily } from "./exposition.js";
@@ -67,22 +67,31 @@ export async function fleetMetrics(store: Store): Promise<MetricFamily[]> {
 
 /** How often the kernel killed processes for memory, and whether the diagnosis had forecast it. */
 export function killMetrics(book: ForecastBook): MetricFamily {
+  const counts = new Map<string, [within: number, outside: number, none: number]>();
+  const services = book.services.map((name) => ({ name, kills: book.recordOf(name) }));
+  services.sort((a, b) => (b.kills?.count ?? 0) - (a.kills?.count ?? 0));
+  for (const [at, { name, kills }] of services.entries()) {
+    if (kills !== null) {
+      const service = at < MOST_ROWS ? name.slice(0, LONGEST_LABEL) : OVERFLOW;
+      const [within, outside, none] = counts.get(service) ?? [0, 0, 0];
+      const { count, forecast, withinInterval } = kills;
+      counts.set(service, [
+        within + withinInterval,
+        outside + forecast - withinInterval,
+        none + count - forecast,
+      ]);
+    }
+  }
   return {
     name: "tidemark_kills",
     help: "Kills for memory within two weeks, by what had been forecast.",
     type: "gauge",
-    values: book.services.slice(0, MOST_ROWS).flatMap((name) => {
-      const kills = book.recordOf(name);
-      const service = name.slice(0, LONGEST_LABEL);
-      const row = (forecast: string, value: number) => ({ labels: { service, forecast }, value });
-      return kills === null
-        ? []
-        : [
-            row("within", kills.withinInterval),
-            row("outside", kills.forecast - kills.withinInterval),
-            row("none", kills.count - kills.forecast),
-          ];
-    }),
+    values: [...counts].flatMap(([service, figures]) =>
+      ["within", "outside", "none"].map((forecast, at) => ({
+        labels: { service, forecast },
+        value: figures[at] as number,
+      })),
+    ),
   };
 }
 
