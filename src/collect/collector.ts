@@ -1,7 +1,8 @@
 /**
  * Watches the Python programs of a host.
  *
- *     every 3 s   /proc ──scan──> programs ──policy──> nothing | from outside | may have the agent
+ *     every 3 s, sooner after a start (scan_pace.ts)
+ *                 /proc ──scan──> programs ──policy──> nothing | from outside | may have the agent
  *                                                                   │               │
  *                                                                   ▼               ▼ choice: room, share, turns
  *                                                  recordings, and the server   attach ... leave
@@ -21,7 +22,6 @@
  * All recorders share one Node process and one CPU budget (record/budget/cpu_budget.ts).
  */
 import { statSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { PythonScan, type ScannedProcess } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
@@ -53,6 +53,7 @@ import {
 import { type Judged, VerdictTurns } from "./recordings/verdicts.js";
 import type { WatchEvent } from "./recordings/watch_event.js";
 import { Remote } from "./remote/remote.js";
+import { ScanPace } from "./scan_pace.js";
 
 export interface WatchOptions {
   /** The policy file, read again when it changes; null: the default policy. */
@@ -65,18 +66,22 @@ export interface WatchOptions {
   readonly actionsTo: Destination | null;
   readonly until: AbortSignal;
   readonly onEvent: (event: WatchEvent) => void;
+  /** Distance of scans while nothing starts; left out: 3 s. */
+  readonly scanMs?: Millis;
 }
 
-const SCAN_MS: Millis = 3_000;
 const TIDY_MS: Millis = 60_000;
 /** Interval between two lines with the number of watched programs. */
 const COUNT_MS: Millis = 60_000;
 /** A program that ends sooner is not recorded. */
 const LEAST_AGE_MS: Millis = 5_000;
+/** A program of this age is counted: it was recorded at the scan before, if at all. */
+const COUNTED_MS: Millis = 8_000;
 
 export class Collector {
   readonly #options: WatchOptions;
   readonly #scan = new PythonScan();
+  readonly #pace: ScanPace;
   readonly #kept: KeptRecordings;
   readonly #recorders: Recorders;
   readonly #triggers = new Triggers();
@@ -101,7 +106,8 @@ export class Collector {
   /** Throws TidemarkError for a policy or a folder that cannot be used. */
   constructor(options: WatchOptions) {
     this.#options = options;
-    const { policyPath } = options;
+    const { policyPath, scanMs } = options;
+    this.#pace = new ScanPace({ clock: monotonicMs, ...(scanMs && { everyMs: scanMs }) });
     this.#local = policyPath === null ? DEFAULT_POLICY : readPolicy(policyPath);
     this.#policy = this.#local;
     this.#remote = new Remote(options.to, options.until, options.onEvent);
@@ -122,6 +128,10 @@ export class Collector {
       clock: monotonicMs,
       onUnavailable: (why) => options.onEvent({ kind: "no-events", why }),
       onLost: () => options.onEvent({ kind: "events-lost" }),
+      onStarted: (pid) => {
+        this.#scan.examine(pid);
+        this.#pace.hasten();
+      },
     });
     this.#lastMoments = new LastMoments({
       ...{ events: this.#events, clock: monotonicMs, capture: want },
@@ -153,13 +163,14 @@ export class Collector {
       this.#events.start();
       await this.#pods.ready();
       while (!until.aborted) {
+        this.#pace.begin();
         this.#readPolicyAgain();
         this.#policy = this.#remote.policyWith(this.#local);
         this.#pollPrograms();
         this.#captures.next(boundsOf(this.#policy).captures, monotonicMs());
         this.#uploads?.next(boundsOf(this.#policy).sendBytes, monotonicMs());
         this.#tidy();
-        await sleep(SCAN_MS, undefined, { signal: until }).catch(() => {});
+        await this.#pace.next(until);
       }
     } finally {
       await this.#leaveAll();
@@ -217,6 +228,7 @@ export class Collector {
       }
     }
     this.#choose(seen, nowMs);
+    this.#hasten(seen);
     this.#remote.next(nowMs);
     this.#remote.report([...this.#watched.values()], nowMs);
     const living = [...this.#watched.values()].filter(({ program: { root } }) =>
@@ -229,6 +241,19 @@ export class Collector {
     this.#trigger(living, nowMs);
     this.#judge(nowMs);
     this.#count(seen, nowMs);
+  }
+
+  /** A program is recorded as soon as it is old enough. */
+  #hasten(seen: ReadonlySet<string>): void {
+    const left = [...this.#watched].flatMap(([key, { program, rule, growing }]) =>
+      seen.has(key) && growing === null && rule.watch !== "never"
+        ? LEAST_AGE_MS - ageMs(program.root)
+        : [],
+    );
+    const first = Math.min(...left.filter((ms) => ms > 0));
+    if (Number.isFinite(first)) {
+      this.#pace.hasten(first);
+    }
   }
 
   #choose(seen: ReadonlySet<string>, nowMs: Millis): void {
@@ -356,7 +381,7 @@ export class Collector {
   /** Short programs start and end all the time, so one line per minute is enough. */
   #count(seen: ReadonlySet<string>, nowMs: Millis): void {
     const all = [...this.#watched]
-      .filter(([key, one]) => seen.has(key) && ageMs(one.program.root) >= SCAN_MS + LEAST_AGE_MS)
+      .filter(([key, one]) => seen.has(key) && ageMs(one.program.root) >= COUNTED_MS)
       .map(([, one]) => one);
     const withAgent = all.filter(({ growing }) => growing?.kind === "agent").length;
     const outside = all.filter(({ growing }) => growing?.kind === "outside").length;

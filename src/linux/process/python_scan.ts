@@ -42,6 +42,11 @@ const CHECK_MS = 12_000;
 export class PythonScan {
   #known = new Map<Pid, Known>();
 
+  /** The process with this pid is a new one, or has called exec: the next scan examines it. */
+  examine(pid: Pid): void {
+    this.#known.delete(pid);
+  }
+
   /** Ascending by pid, without this process. `nowMs`: any clock that only moves forward. */
   read(nowMs: number): ScannedProcess[] {
     const known = new Map<Pid, Known>();
