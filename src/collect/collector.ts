@@ -23,7 +23,7 @@
  */
 import { statSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
-import { PythonScan, type ScannedProcess } from "../linux/index.js";
+import { PythonScan, RecentTexts, type ScannedProcess } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../model/base/units.js";
 import { ActionLog } from "../recording/action_log.js";
@@ -35,6 +35,7 @@ import { rssOf, Triggers } from "./captures/triggers.js";
 import { LastMoments } from "./ends/last_moments.js";
 import { ProcessEvents } from "./ends/process_events.js";
 import { Artifacts } from "./kept/artifacts.js";
+import { Backlog } from "./kept/backlog.js";
 import { KeptRecordings } from "./kept/kept_recordings.js";
 import { Uploads } from "./kept/uploads.js";
 import { PodIdentities } from "./kubernetes/pod_identities.js";
@@ -70,6 +71,8 @@ export interface WatchOptions {
   readonly scanMs?: Millis;
 }
 
+/** How old a figure of a control group may be, which programs share. Less than any interval between two readings of one. */
+const TEXTS_MS: Millis = 500;
 const TIDY_MS: Millis = 60_000;
 /** Interval between two lines with the number of watched programs. */
 const COUNT_MS: Millis = 60_000;
@@ -84,10 +87,12 @@ export class Collector {
   readonly #pace: ScanPace;
   readonly #kept: KeptRecordings;
   readonly #recorders: Recorders;
-  readonly #triggers = new Triggers();
+  readonly #texts = new RecentTexts(monotonicMs, TEXTS_MS);
+  readonly #triggers = new Triggers(this.#texts);
   readonly #artifacts: Artifacts;
   readonly #captures: Captures;
   readonly #uploads: Uploads | null;
+  readonly #backlog: Backlog | null;
   readonly #events: ProcessEvents;
   readonly #lastMoments: LastMoments;
   readonly #actions: Actions;
@@ -112,11 +117,12 @@ export class Collector {
     this.#policy = this.#local;
     this.#remote = new Remote(options.to, options.until, options.onEvent);
     this.#policyMs = policyPath === null ? 0 : changedMs(policyPath);
-    this.#kept = new KeptRecordings(options.folder);
+    this.#kept = new KeptRecordings(options.folder, options.to !== null);
     this.#recorders = new Recorders({
       kept: this.#kept,
       to: options.to,
       pollMs: () => boundsOf(this.#policy).pollMs,
+      texts: this.#texts,
       onEvent: options.onEvent,
       onEnded: (one, growing, end) => this.#ended(one, growing, end),
     });
@@ -138,6 +144,8 @@ export class Collector {
     });
     this.#uploads =
       options.to === null ? null : new Uploads(options.to, this.#artifacts, options.onEvent);
+    this.#backlog =
+      options.to === null ? null : new Backlog(options.to, this.#kept, options.onEvent);
     this.#actions = new Actions({
       log: new ActionLog(options.folder, (why) => options.onEvent({ kind: "log-failed", why })),
       leases: options.actionsTo === null ? null : new Leases(options.actionsTo),
@@ -168,6 +176,7 @@ export class Collector {
         this.#policy = this.#remote.policyWith(this.#local);
         this.#pollPrograms();
         this.#captures.next(boundsOf(this.#policy).captures, monotonicMs());
+        this.#backlog?.next(monotonicMs());
         this.#uploads?.next(boundsOf(this.#policy).sendBytes, monotonicMs());
         this.#tidy();
         await this.#pace.next(until);
@@ -192,6 +201,7 @@ export class Collector {
       this.#pods.close(),
       this.#remote.close(),
       this.#uploads?.close(),
+      this.#backlog?.close(),
     ]);
     await this.#verdicts.settled();
     this.#kept.close();

@@ -116,6 +116,12 @@ export function watchEventText(event: WatchEvent): string {
       return `sent ${event.path} to the server (${formatBytes(event.bytes)})`;
     case "not-uploaded":
       return `${event.path} is not on the server: ${event.why}`;
+    case "not-sent":
+      return `${event.path} is not on the server: ${event.why}`;
+    case "backlog-waits":
+      return `${recordingsText(event.recordings)} of ended programs not sent yet; tried again until the server answers: ${event.why}`;
+    case "backlog-sent":
+      return `sent the rest of ${recordingsText(event.recordings)} that waited for the server`;
     case "log-failed":
       return event.why;
     case "policy":
@@ -148,6 +154,10 @@ export function watchEventText(event: WatchEvent): string {
       return `watching ${formatCount(all)} ${all === 1 ? "program" : "programs"}: ${formatCount(withAgent)} with the agent, ${formatCount(outside)} from outside${ignored}${shortLived === 0 ? "" : `; ${formatCount(shortLived)} ended within 5 s and ${shortLived === 1 ? "was" : "were"} not recorded`}`;
     }
   }
+}
+
+function recordingsText(count: number): string {
+  return `${formatCount(count)} ${count === 1 ? "recording" : "recordings"}`;
 }
 
 const CAPTURED: Record<ArtifactFileJson["capture"], string> = {

@@ -73,7 +73,7 @@ export class PythonScan {
 }
 
 function examine(pid: Pid, key: string, before: Known | undefined, nowMs: number): Known {
-  const python = readPythonProcess(pid, false);
+  const python = readPythonProcess(pid, false, before?.found?.interpreter);
   if (python === null) {
     const distanceMs = Math.min(LAST_AGAIN_MS, (before?.distanceMs ?? FIRST_AGAIN_MS / 2) * 2);
     return { key, found: null, dueMs: nowMs + distanceMs, distanceMs, checkMs: 0 };
