@@ -81,7 +81,15 @@ const LEAST_AGE_MS: Millis = 5_000;
 /** A program of this age is counted: it was recorded at the scan before, if at all. */
 const COUNTED_MS: Millis = 8_000;
 
+/** The programs of a scan, and what the policy applies to each. */
+interface Ruled {
+  readonly processes: readonly ScannedProcess[];
+  readonly policy: Policy | null;
+  readonly programs: readonly { readonly program: Program; readonly rule: Chosen }[];
+}
+
 export class Collector {
+  #lastRuled: Ruled = { processes: [], policy: null, programs: [] };
   readonly #options: WatchOptions;
   readonly #scan = new PythonScan();
   readonly #pace: ScanPace;
@@ -211,10 +219,9 @@ export class Collector {
     const nowMs = monotonicMs();
     const seen = new Set<string>();
     const processes = this.#scan.read(nowMs).map((one) => this.#pods.identified(one));
-    for (const program of programsOf(processes)) {
+    for (const { program, rule } of this.#ruled(processes)) {
       const { key } = program.root;
       seen.add(key);
-      const rule = ruleFor(program, this.#policy);
       const known = this.#watched.get(key);
       if (known === undefined) {
         this.#watched.set(key, {
@@ -251,6 +258,27 @@ export class Collector {
     this.#trigger(living, nowMs);
     this.#judge(nowMs);
     this.#count(seen, nowMs);
+  }
+
+  /** Worked out again only if a process or the policy has changed. */
+  #ruled(processes: readonly ScannedProcess[]): Ruled["programs"] {
+    const { processes: before, policy, programs } = this.#lastRuled;
+    const isSame =
+      policy === this.#policy &&
+      before.length === processes.length &&
+      before.every((process, at) => process === processes[at]);
+    if (isSame) {
+      return programs;
+    }
+    this.#lastRuled = {
+      processes,
+      policy: this.#policy,
+      programs: programsOf(processes).map((program) => ({
+        program,
+        rule: ruleFor(program, this.#policy),
+      })),
+    };
+    return this.#lastRuled.programs;
   }
 
   /** A program is recorded as soon as it is old enough. */
