@@ -42,7 +42,8 @@ import { PodIdentities } from "./kubernetes/pod_identities.js";
 import { boundsOf } from "./policy/bounds.js";
 import { chooseAgents, isInShare } from "./policy/choice.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy/policy.js";
-import { type Chosen, isInWindow, type Program, programsOf, ruleFor } from "./policy/programs.js";
+import { type Chosen, isInWindow, type Program } from "./policy/programs.js";
+import { RuledPrograms } from "./policy/ruled_programs.js";
 import {
   FIRST_RETRY_MS,
   type Growing,
@@ -54,6 +55,7 @@ import {
 import { type Judged, VerdictTurns } from "./recordings/verdicts.js";
 import type { WatchEvent } from "./recordings/watch_event.js";
 import { Remote } from "./remote/remote.js";
+import { TimedCaptures } from "./remote/timed_captures.js";
 import { ScanPace } from "./scan_pace.js";
 
 export interface WatchOptions {
@@ -81,15 +83,8 @@ const LEAST_AGE_MS: Millis = 5_000;
 /** A program of this age is counted: it was recorded at the scan before, if at all. */
 const COUNTED_MS: Millis = 8_000;
 
-/** The programs of a scan, and what the policy applies to each. */
-interface Ruled {
-  readonly processes: readonly ScannedProcess[];
-  readonly policy: Policy | null;
-  readonly programs: readonly { readonly program: Program; readonly rule: Chosen }[];
-}
-
 export class Collector {
-  #lastRuled: Ruled = { processes: [], policy: null, programs: [] };
+  readonly #ruled = new RuledPrograms();
   readonly #options: WatchOptions;
   readonly #scan = new PythonScan();
   readonly #pace: ScanPace;
@@ -107,6 +102,7 @@ export class Collector {
   readonly #watched = new Map<string, Watched>();
   readonly #pods: PodIdentities;
   readonly #remote: Remote;
+  readonly #timed: TimedCaptures;
   /** Of this host; `#policy` is the same with what the server hands out. */
   #local: Policy;
   #policy: Policy;
@@ -146,6 +142,15 @@ export class Collector {
         this.#scan.examine(pid);
         this.#pace.hasten();
       },
+    });
+    this.#timed = new TimedCaptures({
+      clock: monotonicMs,
+      programs: () => [...this.#watched.values()],
+      capture: (wanted) => {
+        want(wanted);
+        this.#captures.next(boundsOf(this.#policy).captures, monotonicMs());
+      },
+      answer: (request, programs, why) => this.#remote.answer(request, programs, why),
     });
     this.#lastMoments = new LastMoments({
       ...{ events: this.#events, clock: monotonicMs, capture: want },
@@ -201,6 +206,7 @@ export class Collector {
       stop.abort();
     }
     this.#lastMoments.close();
+    this.#timed.close();
     const captured = this.#captures.close();
     await Promise.all([
       ...growing.map(({ ended }) => ended),
@@ -219,7 +225,7 @@ export class Collector {
     const nowMs = monotonicMs();
     const seen = new Set<string>();
     const processes = this.#scan.read(nowMs).map((one) => this.#pods.identified(one));
-    for (const { program, rule } of this.#ruled(processes)) {
+    for (const { program, rule } of this.#ruled.of(processes, this.#policy)) {
       const { key } = program.root;
       seen.add(key);
       const known = this.#watched.get(key);
@@ -247,6 +253,9 @@ export class Collector {
     this.#choose(seen, nowMs);
     this.#hasten(seen);
     this.#remote.next(nowMs);
+    for (const request of this.#remote.takeCaptures(nowMs)) {
+      this.#timed.add(request);
+    }
     this.#remote.report([...this.#watched.values()], nowMs);
     const living = [...this.#watched.values()].filter(({ program: { root } }) =>
       seen.has(root.key),
@@ -258,27 +267,6 @@ export class Collector {
     this.#trigger(living, nowMs);
     this.#judge(nowMs);
     this.#count(seen, nowMs);
-  }
-
-  /** Worked out again only if a process or the policy has changed. */
-  #ruled(processes: readonly ScannedProcess[]): Ruled["programs"] {
-    const { processes: before, policy, programs } = this.#lastRuled;
-    const isSame =
-      policy === this.#policy &&
-      before.length === processes.length &&
-      before.every((process, at) => process === processes[at]);
-    if (isSame) {
-      return programs;
-    }
-    this.#lastRuled = {
-      processes,
-      policy: this.#policy,
-      programs: programsOf(processes).map((program) => ({
-        program,
-        rule: ruleFor(program, this.#policy),
-      })),
-    };
-    return this.#lastRuled.programs;
   }
 
   /** A program is recorded as soon as it is old enough. */

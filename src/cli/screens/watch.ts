@@ -167,6 +167,7 @@ const CAPTURED: Record<ArtifactFileJson["capture"], string> = {
   snapshot: "heap snapshot",
   stacks: "stacks",
   gpu: "GPU snapshot",
+  flight_recorder: "dump of NCCL's Flight Recorder",
   recording: "its recording",
 };
 

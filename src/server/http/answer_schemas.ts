@@ -2327,7 +2327,7 @@ export const ANSWER_SCHEMAS = {
     },
     Capture: {
       type: "string",
-      enum: ["diagnose", "ledger", "census", "snapshot", "stacks", "gpu"],
+      enum: ["diagnose", "ledger", "census", "snapshot", "stacks", "gpu", "flight_recorder"],
     },
     ArtifactAnswer: {
       type: "object",
@@ -2442,6 +2442,23 @@ export const ANSWER_SCHEMAS = {
           },
           description: "Absent: all programs of the service.",
         },
+        captures: {
+          type: "object",
+          properties: {
+            atMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            what: {
+              type: "array",
+              items: {
+                $ref: "#/components/schemas/Capture",
+              },
+            },
+          },
+          required: ["atMs", "what"],
+          description:
+            "Captures of all its programs at the same moment on all hosts, instead of the agent.",
+        },
         hosts: {
           type: "array",
           items: {
@@ -2451,7 +2468,8 @@ export const ANSWER_SCHEMAS = {
         },
       },
       required: ["id", "service", "timeMs", "untilMs", "by", "hosts"],
-      description: "Asks all collectors to give the programs of a service the agent until a time.",
+      description:
+        "Asks all collectors to give the programs of a service the agent until a time, or to capture them at a moment.",
     },
     RequestedProgramJson: {
       type: "object",
@@ -2474,11 +2492,11 @@ export const ANSWER_SCHEMAS = {
         },
         programs: {
           type: "number",
-          description: "Programs of the service that have the agent now.",
+          description: "Programs of the service that have the agent now, or that were captured.",
         },
         why: {
           type: "string",
-          description: 'Why others do not have it; "": all do.',
+          description: 'Why others do not have it or were not captured; "": all do, or were.',
         },
       },
       required: ["host", "programs", "why"],
@@ -2510,6 +2528,13 @@ export const ANSWER_SCHEMAS = {
           },
           description:
             "The open ones that name programs. Apart, because an older collector would take them for all of the service.",
+        },
+        captures: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/RequestJson",
+          },
+          description: "The open ones for captures. Apart for the same reason.",
         },
       },
       required: ["nowMs", "requests"],
