@@ -463,6 +463,9 @@ export const ANSWER_SCHEMAS = {
         endMs: {
           $ref: "#/components/schemas/TimeMs",
         },
+        coverage: {
+          $ref: "#/components/schemas/CoverageJson",
+        },
         liveBytes: {
           $ref: "#/components/schemas/Bytes",
           description: "Of all stacks, including those that are left out.",
@@ -515,10 +518,47 @@ export const ANSWER_SCHEMAS = {
           required: ["stacks", "liveBytes", "allocatedBytes"],
           description: "What was left out, exactly.",
         },
+        limits: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description: "What could not be seen, and why.",
+        },
       },
-      required: ["service", "startMs", "endMs", "liveBytes", "allocatedBytes", "stacks", "other"],
+      required: [
+        "service",
+        "startMs",
+        "endMs",
+        "coverage",
+        "liveBytes",
+        "allocatedBytes",
+        "stacks",
+        "other",
+        "limits",
+      ],
       description:
         "Answer of `GET /api/v1/profile?format=json`: the functions of a window's flame graph.",
+    },
+    CoverageJson: {
+      type: "object",
+      properties: {
+        instances: {
+          type: "number",
+          description:
+            "Mean over the window of the number of instances with a profile; figures are sums over them.",
+        },
+        running: {
+          type: "number",
+          description: "The same of the instances that ran, with a profile or without.",
+        },
+        factor: {
+          type: "number",
+          description: "Figures multiplied by it estimate those of all; 1: they are those of all.",
+        },
+      },
+      required: ["instances", "running", "factor"],
+      description: "How much of the selected instances their profiles cover.",
     },
     StackFrameJson: {
       type: "object",
@@ -692,6 +732,10 @@ export const ANSWER_SCHEMAS = {
           },
           required: ["startMs", "endMs"],
         },
+        coverage: {
+          $ref: "#/components/schemas/CoverageJson",
+          description: "Of the late part.",
+        },
         earlyBytes: {
           $ref: "#/components/schemas/Bytes",
           description: "Means over the parts, of all stacks.",
@@ -765,6 +809,7 @@ export const ANSWER_SCHEMAS = {
         "window",
         "early",
         "late",
+        "coverage",
         "earlyBytes",
         "lateBytes",
         "growthBytesPerHour",
@@ -800,6 +845,9 @@ export const ANSWER_SCHEMAS = {
           type: "number",
           description:
             "Mean over the window of the number of instances with a profile; figures are sums over them.",
+        },
+        coverage: {
+          $ref: "#/components/schemas/CoverageJson",
         },
         endpoints: {
           type: "array",
@@ -904,6 +952,7 @@ export const ANSWER_SCHEMAS = {
         "service",
         "window",
         "instances",
+        "coverage",
         "endpoints",
         "other",
         "outside",
