@@ -35,7 +35,7 @@ test("a job with an odd rank is asked, one whose ranks are alike is not", async 
     ["odd", 11],
     ["alike", 31],
   ] as const) {
-    for (let pid = first; pid < first + 8; pid++) {
+    for (let pid: number = first; pid < first + 8; pid++) {
       const grows = pid === 14;
       const rss = hours.map(
         (hour) => [hour * HOUR, (1000 + (grows ? 10 * hour : Math.sin(hour))) * MIB] as const,
