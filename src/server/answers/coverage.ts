@@ -1,6 +1,6 @@
 /**
  * How much of a service its profiles cover. If collectors give the agent to a share of the instances, sums of profiles are
- * sums over that share: an answer says so, with the factor that scales them to all instances.
+ * sums over that share: an answer names that share and the factor that scales them to all instances.
  */
 import { formatShare } from "../../model/base/numbers.js";
 import type { CoverageJson } from "../../model/documents/fleet_document.js";
