@@ -31,6 +31,7 @@ import { SteadyClock } from "./ingest/steady_clock.js";
 import { loadRecording } from "./load.js";
 import { HandedPolicy } from "./requests/handed_policy.js";
 import { requestLooks } from "./requests/looks.js";
+import { requestRanks } from "./requests/odd_ranks.js";
 import { RequestBook } from "./requests/request_book.js";
 import { SenderStreams } from "./senders/sender_streams.js";
 import { Verdicts } from "./verdicts.js";
@@ -168,10 +169,11 @@ export async function serve(options: ServeOptions): Promise<void> {
             book: requests,
             info: (text: string) => log.info(text),
           };
-          await requestLooks({ ...parts, changed: () => changes.changed() }, nowMs).catch(
-            (error: unknown) =>
-              warn(`collectors could not be asked for the agent: ${reasonOf(error).message}`),
-          );
+          const failed = (error: unknown) =>
+            warn(`collectors could not be asked: ${reasonOf(error).message}`);
+          const changed = () => changes.changed();
+          await requestLooks({ ...parts, changed }, nowMs).catch(failed);
+          await requestRanks({ ...parts, changed }, nowMs).catch(failed);
         }
       },
     });

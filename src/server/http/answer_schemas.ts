@@ -463,6 +463,9 @@ export const ANSWER_SCHEMAS = {
         endMs: {
           $ref: "#/components/schemas/TimeMs",
         },
+        coverage: {
+          $ref: "#/components/schemas/CoverageJson",
+        },
         liveBytes: {
           $ref: "#/components/schemas/Bytes",
           description: "Of all stacks, including those that are left out.",
@@ -515,10 +518,47 @@ export const ANSWER_SCHEMAS = {
           required: ["stacks", "liveBytes", "allocatedBytes"],
           description: "What was left out, exactly.",
         },
+        limits: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description: "What could not be seen, and why.",
+        },
       },
-      required: ["service", "startMs", "endMs", "liveBytes", "allocatedBytes", "stacks", "other"],
+      required: [
+        "service",
+        "startMs",
+        "endMs",
+        "coverage",
+        "liveBytes",
+        "allocatedBytes",
+        "stacks",
+        "other",
+        "limits",
+      ],
       description:
         "Answer of `GET /api/v1/profile?format=json`: the functions of a window's flame graph.",
+    },
+    CoverageJson: {
+      type: "object",
+      properties: {
+        instances: {
+          type: "number",
+          description:
+            "Mean over the window of the number of instances with a profile; figures are sums over them.",
+        },
+        running: {
+          type: "number",
+          description: "The same of the instances that ran, with a profile or without.",
+        },
+        factor: {
+          type: "number",
+          description: "Figures multiplied by it estimate those of all; 1: they are those of all.",
+        },
+      },
+      required: ["instances", "running", "factor"],
+      description: "How much of the selected instances their profiles cover.",
     },
     StackFrameJson: {
       type: "object",
@@ -692,6 +732,10 @@ export const ANSWER_SCHEMAS = {
           },
           required: ["startMs", "endMs"],
         },
+        coverage: {
+          $ref: "#/components/schemas/CoverageJson",
+          description: "Of the late part.",
+        },
         earlyBytes: {
           $ref: "#/components/schemas/Bytes",
           description: "Means over the parts, of all stacks.",
@@ -765,6 +809,7 @@ export const ANSWER_SCHEMAS = {
         "window",
         "early",
         "late",
+        "coverage",
         "earlyBytes",
         "lateBytes",
         "growthBytesPerHour",
@@ -800,6 +845,9 @@ export const ANSWER_SCHEMAS = {
           type: "number",
           description:
             "Mean over the window of the number of instances with a profile; figures are sums over them.",
+        },
+        coverage: {
+          $ref: "#/components/schemas/CoverageJson",
         },
         endpoints: {
           type: "array",
@@ -904,6 +952,7 @@ export const ANSWER_SCHEMAS = {
         "service",
         "window",
         "instances",
+        "coverage",
         "endpoints",
         "other",
         "outside",
@@ -2400,7 +2449,7 @@ export const ANSWER_SCHEMAS = {
     },
     Capture: {
       type: "string",
-      enum: ["diagnose", "ledger", "census", "snapshot", "stacks", "gpu"],
+      enum: ["diagnose", "ledger", "census", "snapshot", "stacks", "gpu", "flight_recorder"],
     },
     ArtifactAnswer: {
       type: "object",
@@ -2515,6 +2564,23 @@ export const ANSWER_SCHEMAS = {
           },
           description: "Absent: all programs of the service.",
         },
+        captures: {
+          type: "object",
+          properties: {
+            atMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            what: {
+              type: "array",
+              items: {
+                $ref: "#/components/schemas/Capture",
+              },
+            },
+          },
+          required: ["atMs", "what"],
+          description:
+            "Captures of all its programs at the same moment on all hosts, instead of the agent.",
+        },
         hosts: {
           type: "array",
           items: {
@@ -2524,7 +2590,8 @@ export const ANSWER_SCHEMAS = {
         },
       },
       required: ["id", "service", "timeMs", "untilMs", "by", "hosts"],
-      description: "Asks all collectors to give the programs of a service the agent until a time.",
+      description:
+        "Asks all collectors to give the programs of a service the agent until a time, or to capture them at a moment.",
     },
     RequestedProgramJson: {
       type: "object",
@@ -2547,11 +2614,11 @@ export const ANSWER_SCHEMAS = {
         },
         programs: {
           type: "number",
-          description: "Programs of the service that have the agent now.",
+          description: "Programs of the service that have the agent now, or that were captured.",
         },
         why: {
           type: "string",
-          description: 'Why others do not have it; "": all do.',
+          description: 'Why others do not have it or were not captured; "": all do, or were.',
         },
       },
       required: ["host", "programs", "why"],
@@ -2583,6 +2650,13 @@ export const ANSWER_SCHEMAS = {
           },
           description:
             "The open ones that name programs. Apart, because an older collector would take them for all of the service.",
+        },
+        captures: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/RequestJson",
+          },
+          description: "The open ones for captures. Apart for the same reason.",
         },
       },
       required: ["nowMs", "requests"],

@@ -47,7 +47,11 @@ export async function fleetMetrics(store: Store): Promise<MetricFamily[]> {
     gauge("tidemark_instances", "Instances that run.", (row) => row.instances),
     gauge("tidemark_rss_bytes", "RSS of instances and their children.", (row) => row.rssBytes),
     gauge("tidemark_pss_bytes", "PSS of instances and their children.", (row) => row.pssBytes),
-    gauge("tidemark_live_bytes", "Live bytes by the samples of profiles.", (row) => row.liveBytes),
+    gauge(
+      "tidemark_live_bytes",
+      "Live bytes by the samples of profiles, of the instances with a profile.",
+      (row) => row.liveBytes,
+    ),
     byName("tidemark_part_bytes", "RSS by part of the ledger.", "part", (row) => row.parts),
     gauge(
       "tidemark_growth_bytes_per_hour",

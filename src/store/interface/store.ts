@@ -236,6 +236,8 @@ export interface Store {
   lives(window: Window): Promise<ProcessLife[]>;
   series(query: SeriesQuery): Promise<SeriesAnswer>;
   profile(query: ProfileQuery): Promise<WindowProfile>;
+  /** Mean over the window of the number of instances that reported RSS, with a profile or without. */
+  running(query: Pick<ProfileQuery, "of" | "startMs" | "endMs">): Promise<number>;
   /** Names of labels that the series have, ascending. */
   labelNames(query: LabelQuery): Promise<string[]>;
   /** Values of one of them, ascending. */

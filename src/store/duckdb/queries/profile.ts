@@ -22,15 +22,22 @@ function agesSql({ ages }: ProfileQuery): string {
   return `x.age_bucket BETWEEN ${least} AND ${most}`;
 }
 
+/** Of the series `s`. */
+export async function conditionOf(
+  database: StoreDatabase,
+  of: ProfileQuery["of"],
+): Promise<Selected["condition"]> {
+  return "service" in of
+    ? { sql: selectionSql(of), values: selectionValues(of) }
+    : await matchersSql(database, of);
+}
+
 export async function windowProfile(
   database: StoreDatabase,
   query: ProfileQuery,
 ): Promise<WindowProfile> {
   const { of } = query;
-  const condition =
-    "service" in of
-      ? { sql: selectionSql(of), values: selectionValues(of) }
-      : await matchersSql(database, of);
+  const condition = await conditionOf(database, of);
   const selected = {
     condition,
     ofSamples: samplesCondition(query),

@@ -4,6 +4,7 @@ import type { Window } from "../../interface/window.js";
 import type { Rows, StoreDatabase } from "../database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
 import { readingsSql, selectionSql, selectionValues, stepsSql, windowValues } from "./gauge.js";
+import type { Selected } from "./window_sums.js";
 
 const MS_PER_DAY = 86_400_000;
 
@@ -36,6 +37,25 @@ export async function seriesAnswer(
   }));
   const { service, name, startMs, stepMs } = query;
   return { service, name, startMs, stepMs, groups };
+}
+
+/** Mean over the window of the number of instances that reported RSS. */
+export async function runningInstances(
+  database: StoreDatabase,
+  window: Window,
+  { sql, values }: Selected["condition"],
+): Promise<number> {
+  const metrics = metricsIn(database, window);
+  const readings = readingsSql("rssBytes", { metrics, group: "''", where: sql });
+  const [row] = await database.query(
+    stepsSql(`SELECT * REPLACE (CAST(1 AS DOUBLE) AS value) FROM (${readings})`),
+    {
+      ...windowValues(window),
+      ...values,
+      ...stepValues(window.endMs - window.startMs, 1),
+    },
+  );
+  return Number(row?.value ?? 0);
 }
 
 export function stepsOf({ startMs, endMs }: Window, stepMs: number): number {
