@@ -39,8 +39,11 @@ export async function evictPod(
       return why;
     }
   } catch (error) {
-    return error instanceof ApiError
-      ? whyRefused(error, pod)
+    if (error instanceof ApiError) {
+      return whyRefused(error, pod);
+    }
+    return error instanceof SyntaxError || error instanceof z.ZodError
+      ? "the API server's answer is no pod"
       : `the API server could not be asked for the pod: ${reasonOf(error).message}`;
   }
   const object = {
