@@ -2,10 +2,12 @@
  * A collector's request for an eviction, from the condition to the end of the process: a real collector, server and
  * program, and a server that speaks the API server's protocol.
  */
-import { existsSync, writeFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
-import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { dirname, join } from "node:path";
+import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
   answerStatus,
   makeCertificate,
@@ -19,6 +21,7 @@ import type {
   PodJson,
 } from "../../src/model/documents/action_document.js";
 import { ACTIONS_PATH, EVICTIONS_PATH, LEASES_PATH } from "../../src/model/wire/actions.js";
+import { makeMemoryGroup, removeMemoryGroup } from "../memory_group.js";
 import { execute, tidemark, until } from "../run.js";
 import { ask, type RunningServer, startServer } from "../server/running_server.js";
 import { stopped, withWatchTest } from "./watched.js";
@@ -33,11 +36,13 @@ let api: TestApiServer;
 let server: RunningServer;
 /** Names of pods whose eviction was asked for. */
 let evicted: string[];
+/** Pods of the node, for a collector that watches them. */
+let listing: { readonly metadata: object; readonly [part: string]: object }[];
 let onEviction: (pod: string, response: ServerResponse) => void;
 
 beforeEach(async () => {
   const { folder } = watched();
-  evicted = [];
+  [evicted, listing] = [[], []];
   makeCertificate(folder, "ca");
   writeFileSync(join(folder, "token"), "of the server");
   api = await startApiServer(folder, (request, response) => {
@@ -46,9 +51,14 @@ beforeEach(async () => {
     if (isEviction !== undefined) {
       evicted.push(name);
       onEviction(name, response);
+    } else if (request.url?.includes("watch=1") === true) {
+      response.writeHead(200).flushHeaders();
+    } else if (name === "") {
+      response.end(JSON.stringify({ metadata: { resourceVersion: "1" }, items: listing }));
     } else {
       const ownerReferences = [{ kind: "ReplicaSet", controller: true }];
-      response.end(JSON.stringify({ metadata: { uid: `uid-${name}`, ownerReferences } }));
+      const [{ metadata = { uid: `uid-${name}` } } = {}] = listing;
+      response.end(JSON.stringify({ metadata: { ...metadata, ownerReferences } }));
     }
   });
   for (const [scope, token] of Object.entries(TOKENS)) {
@@ -59,11 +69,7 @@ beforeEach(async () => {
   writeFileSync(join(folder, "serve.yaml"), "actions: {evict_namespaces: [shop]}\n");
   server = await startServer(join(folder, "store"), {
     options: ["--token-file", join(folder, "tokens"), "--config", join(folder, "serve.yaml")],
-    env: {
-      KUBERNETES_SERVICE_HOST: api.host,
-      KUBERNETES_SERVICE_PORT: String(api.port),
-      TIDEMARK_SERVICE_ACCOUNT: folder,
-    },
+    env: inCluster(),
   });
 });
 afterEach(async () => {
@@ -71,12 +77,24 @@ afterEach(async () => {
   await api.close();
 });
 
-/** A collector in the pod of a program, as a sidecar is. */
-function watch(service: string, actions: string, uid = `uid-${service}`) {
-  const { folder, name } = watched();
-  watched().environment = {
-    ...{ TIDEMARK_POD_NAME: service, TIDEMARK_POD_NAMESPACE: "shop", TIDEMARK_POD_UID: uid },
+function inCluster(): Record<string, string> {
+  return {
+    KUBERNETES_SERVICE_HOST: api.host,
+    KUBERNETES_SERVICE_PORT: String(api.port),
+    TIDEMARK_SERVICE_ACCOUNT: watched().folder,
   };
+}
+
+function sidecarOf({ namespace, name, uid }: PodJson): Record<string, string> {
+  return {
+    ...{ TIDEMARK_POD_NAME: name, TIDEMARK_POD_NAMESPACE: namespace, TIDEMARK_POD_UID: uid },
+  };
+}
+
+/** By default a collector in the pod of the program, as a sidecar is. */
+function watch(service: string, actions: string, environment = sidecarOf(podOf(service))) {
+  const { folder, name } = watched();
+  watched().environment = environment;
   const path = join(folder, `${service}.yaml`);
   writeFileSync(
     path,
@@ -144,7 +162,11 @@ test("a dry run names the pod; without its uid, one sentence says what is missin
   watched().python(LARGE, "dry");
   watched().python(LARGE, "unknown");
   const dry = watch("dry", "mode: dry-run, allow: [evict_pod]");
-  const unknown = watch("unknown", "mode: on, allow: [evict_pod]", "");
+  const unknown = watch(
+    "unknown",
+    "mode: on, allow: [evict_pod]",
+    sidecarOf({ ...podOf("unknown"), uid: "" }),
+  );
   await until(() => dry.said().includes("evict_pod (pod shop/dry) would be tried"));
   await until(() => /evict_pod was not tried: its pod is unknown: .*POD_UID/.test(unknown.said()));
   const check = [tidemark, "watch", "--check", "--config", unknown.path];
@@ -154,6 +176,44 @@ test("a dry run names the pod; without its uid, one sentence says what is missin
     expect(await stopped(child)).toBe(0);
   }
 });
+
+const group = makeMemoryGroup(2 ** 30);
+afterAll(() => removeMemoryGroup(group));
+
+test.skipIf(group === null)(
+  "a collector of a node: the pod is the one of the control group, not of the environment; it is gone",
+  async () => {
+    const [uid, id] = [randomUUID(), "c".repeat(64)];
+    const container = join(present(group), `pod${uid}`, id);
+    mkdirSync(container, { recursive: true });
+    const metadata = { name: "real", namespace: "shop", uid, resourceVersion: "1" };
+    const containerStatuses = [{ name: "app", containerID: `containerd://${id}` }];
+    const spec = { containers: [{ name: "app", image: "shop:7" }] };
+    listing = [{ metadata, spec, status: { containerStatuses } }];
+    onEviction = (_, response) => answerStatus(response, 404);
+    const enter = `echo $$ > "${container}/cgroup.procs"; exec "$@"`;
+    const lie = "OTEL_RESOURCE_ATTRIBUTES=k8s.pod.name=victim,k8s.namespace.name=kube-system";
+    const program = watched().python(LARGE, "real", ["env", lie, "sh", "-c", enter, "sh"]);
+    const actions = "mode: on, allow: [evict_pod]";
+    const { child, said } = watch("real", actions, {
+      ...inCluster(),
+      TIDEMARK_NODE_NAME: "node-1",
+    });
+    try {
+      await until(() => /was not tried: the server: pod shop\/real is gone/.test(said()));
+      expect(await listed("real")).toMatchObject([{ pod: { ...podOf("real"), uid } }]);
+      expect(evicted).toEqual(["real"]);
+      expect([program.exitCode, program.signalCode]).toEqual([null, null]);
+      expect(await stopped(child)).toBe(0);
+    } finally {
+      const exit = once(program, "exit");
+      program.kill("SIGKILL");
+      await exit;
+      rmdirSync(container);
+      rmdirSync(dirname(container));
+    }
+  },
+);
 
 test("replayed, foreign and forged requests evict nothing", async () => {
   onEviction = (_, response) => answerStatus(response, 201);
