@@ -166,6 +166,7 @@ export class Collector {
       holdsNow: (program, condition) => this.#triggers.holdsNow(program, condition, monotonicMs()),
       ruleOf: ({ root }) => this.#watched.get(root.key)?.rule.actions ?? null,
       programs: () => [...this.#watched.values()].map(({ program }) => program),
+      podOf: ({ root }) => this.#pods.podOf(root),
       capture: want,
       recordingOf: ({ root }) => this.#watched.get(root.key)?.growing?.path ?? null,
       onEvent: options.onEvent,

@@ -115,6 +115,24 @@ describe.skipIf(environment.helm === null)("the chart", () => {
     ]);
   });
 
+  test("with healing, the server has the namespaces, and collectors a token of scope act", () => {
+    const words = ["--set", "server.config.actions.service_limit=2/h"];
+    const objects = render([...present(SWITCHES.healing), ...words]);
+    const settings = (end: string, file: string) =>
+      parse(theOne(objects, "ConfigMap", end).data[file]);
+    expect(settings("-serve", "serve.yaml").actions).toEqual({
+      ...{ service_limit: "2/h", evict_namespaces: ["shop", "search"] },
+    });
+    const { volumes, containers } = theOne(objects, "DaemonSet").spec.template.spec;
+    const { mountPath } = containers[0].volumeMounts.find(({ name = "" }) => name === "token");
+    const { items } = volumes.find(({ name = "" }) => name === "token").secret;
+    const { server } = settings("-policy", "policy.yaml");
+    expect(items.map(({ path = "" }) => `${mountPath}/${path}`)).toEqual([
+      server.token_file,
+      server.action_token_file,
+    ]);
+  });
+
   test("without healing it may only read pods; with it, evict them in the named namespaces", () => {
     const permissions = (words: readonly string[] = []) =>
       render(words)

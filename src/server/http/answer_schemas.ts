@@ -52,6 +52,9 @@ export const ANSWER_SCHEMAS = {
     lease: {
       $ref: "#/components/schemas/LeaseAnswer",
     },
+    eviction: {
+      $ref: "#/components/schemas/EvictionAnswer",
+    },
     requests: {
       $ref: "#/components/schemas/RequestsJson",
     },
@@ -1989,6 +1992,11 @@ export const ANSWER_SCHEMAS = {
           type: "string",
           description: "As the policy writes it: the action's name, or the command or address.",
         },
+        pod: {
+          $ref: "#/components/schemas/PodJson",
+          description:
+            "What `evict_pod` evicts; absent for other actions, and if the pod is unknown.",
+        },
         state: {
           $ref: "#/components/schemas/ActionState",
         },
@@ -2011,7 +2019,7 @@ export const ANSWER_SCHEMAS = {
         beforeBytes: {
           $ref: "#/components/schemas/Bytes",
           description:
-            "RSS of the program, or of its service on this host for a restart: just before, once the effect was there, an hour later.",
+            "RSS of the program, or of its service on this host for a restart or an eviction: just before, once the effect was there, an hour later.",
         },
         afterBytes: {
           $ref: "#/components/schemas/Bytes",
@@ -2053,9 +2061,26 @@ export const ANSWER_SCHEMAS = {
         "empty_cache",
         "recycle_worker",
         "restart",
+        "evict_pod",
         "command",
         "webhook",
       ],
+    },
+    PodJson: {
+      type: "object",
+      properties: {
+        namespace: {
+          type: "string",
+        },
+        name: {
+          type: "string",
+        },
+        uid: {
+          type: "string",
+        },
+      },
+      required: ["namespace", "name", "uid"],
+      description: "A pod as the API server names it.",
     },
     ActionState: {
       type: "string",
@@ -2506,6 +2531,34 @@ export const ANSWER_SCHEMAS = {
         },
       ],
       description: "Answer of `POST /api/v1/leases`.",
+    },
+    EvictionAnswer: {
+      anyOf: [
+        {
+          type: "object",
+          properties: {
+            evicted: {
+              type: "boolean",
+              const: true,
+            },
+          },
+          required: ["evicted"],
+        },
+        {
+          type: "object",
+          properties: {
+            evicted: {
+              type: "boolean",
+              const: false,
+            },
+            why: {
+              type: "string",
+            },
+          },
+          required: ["evicted", "why"],
+        },
+      ],
+      description: "Answer of `POST /api/v1/actions/evict`.",
     },
     RequestsJson: {
       type: "object",

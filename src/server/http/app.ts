@@ -8,6 +8,7 @@ import { EVENTS_PATH } from "../../model/wire/services.js";
 import type { StreamFiles } from "../../store/index.js";
 import type { ActionBook } from "../actions/action_book.js";
 import type { ActionLimits } from "../actions/action_limits.js";
+import { Evictions } from "../actions/evictions.js";
 import type { Alerting } from "../alerts/alerting.js";
 import type { IngestAnswers } from "../answers/ingest.js";
 import { REFUSED, refusal } from "../answers/refusal.js";
@@ -144,6 +145,7 @@ export function buildApp(parts: AppParts): Hono {
   addActions(app, {
     book: parts.actions,
     limits: parts.actionLimits,
+    evictions: new Evictions(parts.actions, parts.actionLimits),
     allowed: needs("act", parts.tokens),
     own,
     audit: parts.audit,
