@@ -49,7 +49,7 @@ test("a job with an odd rank is asked, one whose ranks are alike is not", async 
   const book = new RequestBook(folder, warn);
   const said: string[] = [];
   const parts = {
-    ...{ book, diagnoses: new Diagnoses(store, warn), changed: () => {} },
+    ...{ book, diagnoses: new Diagnoses(store, () => null, warn), changed: () => {} },
     info: (text: string) => said.push(text),
   };
   await requestRanks(parts, nowMs);
