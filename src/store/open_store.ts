@@ -25,9 +25,9 @@ export async function openStore(
 ): Promise<{ store: Store; folder: string }> {
   const folder = storeFolder(name);
   refuseUnfinished(folder);
-  const { DuckdbStore } = await importWithDuckdb(
+  const { openEmbedded } = await importWithDuckdb(
     "the server's embedded store",
-    () => import("./embedded/duckdb_store.js"),
+    () => import("./embedded/open.js"),
   );
-  return { store: await DuckdbStore.open(folder, { labelValues }), folder };
+  return { store: await openEmbedded(folder, { labelValues }), folder };
 }

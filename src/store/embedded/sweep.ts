@@ -8,30 +8,16 @@
  */
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { StoreDatabase } from "../duckdb/database.js";
-import type { LabelBudget } from "../duckdb/label_budget.js";
-import type { MetaStaging } from "../duckdb/meta_staging.js";
-import type { StreamRows } from "../duckdb/stream_rows.js";
+import type { SweepDatabase } from "../row_store/row_store.js";
 
-export interface Sweep {
-  readonly database: StoreDatabase;
-  /** Runs work while nothing else is written. */
-  readonly alone: <Result>(work: () => Promise<Result>) => Promise<Result>;
-  readonly meta: MetaStaging;
-  readonly labels: LabelBudget;
-  /** Those that are open. */
-  readonly streams: ReadonlyMap<string, StreamRows>;
-  /** Streams whose recordings are stored: they stay. */
-  readonly recordings: readonly string[];
-}
-
-export async function sweep({
+export const sweep: SweepDatabase<StoreDatabase> = async ({
   database,
   alone,
   meta,
   labels,
   streams,
   recordings,
-}: Sweep): Promise<void> {
+}) => {
   const kept = () => JSON.stringify([...recordings, ...streams.keys()]);
   await alone(async () => {
     for (const rows of streams.values()) {
@@ -59,7 +45,7 @@ export async function sweep({
     meta.endNotes();
     labels.endNotes();
   }
-}
+};
 
 async function collectUsed(connection: DuckDBConnection, database: StoreDatabase): Promise<void> {
   await connection.run("CREATE OR REPLACE TEMP TABLE used_stacks (id UBIGINT)");

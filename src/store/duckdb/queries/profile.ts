@@ -6,7 +6,7 @@ import { newSiteTable } from "../../../model/profile/site_columns.js";
 import { ProfileTablesBuilder } from "../../../model/profile/tables_builder.js";
 import type { ProfileQuery, WindowProfile } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
-import type { StoreDatabase } from "../database.js";
+import type { RowReader, Rows } from "../row_database.js";
 import { type KeptStack, type KeptSums, type SpanSums, SUMMED } from "../kept_sums.js";
 import { selectionSql, selectionValues } from "./gauge.js";
 import { matchersSql } from "./labels.js";
@@ -23,7 +23,7 @@ function agesSql({ ages }: ProfileQuery): string {
 }
 
 export async function windowProfile(
-  database: StoreDatabase,
+  database: RowReader,
   query: ProfileQuery,
 ): Promise<WindowProfile> {
   const { of } = query;
@@ -159,21 +159,20 @@ interface StoredFrame {
 
 /** By stack id: its frames, leaf first. */
 export async function framesOfStacks(
-  database: StoreDatabase,
+  database: RowReader,
   stackIds: readonly bigint[],
 ): Promise<Map<bigint, StoredFrame[]>> {
   const ids = [...new Set(stackIds)];
   if (ids.length === 0) {
     return new Map();
   }
-  // The ids are numbers from the database.
-  const wanted = `(SELECT unnest([${ids.join(", ")}]::UBIGINT[]) AS stack_id)`;
   const stacks = await database.query(
-    `SELECT stack_id, frame_ids FROM stacks JOIN ${wanted} USING (stack_id)`,
+    `SELECT stack_id, frame_ids FROM ${database.dictionary("stacks", ids)}`,
   );
+  const idsOf = (row: Rows[number]) => (row.frame_ids as unknown as { items: bigint[] }).items;
+  const frameIds = [...new Set(stacks.flatMap(idsOf))];
   const frames = await database.query(
-    `SELECT frame_id, function, file, line, kind FROM frames WHERE frame_id IN (
-      SELECT unnest(frame_ids) FROM stacks JOIN ${wanted} USING (stack_id))`,
+    `SELECT frame_id, function, file, line, kind FROM ${database.dictionary("frames", frameIds)}`,
   );
   const byId = new Map<bigint, StoredFrame>(
     frames.map((row) => [
@@ -187,10 +186,7 @@ export async function framesOfStacks(
     ]),
   );
   return new Map(
-    stacks.map((row) => [
-      row.stack_id as bigint,
-      (row.frame_ids as unknown as { items: bigint[] }).items.flatMap((id) => byId.get(id) ?? []),
-    ]),
+    stacks.map((row) => [row.stack_id as bigint, idsOf(row).flatMap((id) => byId.get(id) ?? [])]),
   );
 }
 

@@ -9,7 +9,7 @@
 import type { DuckDBValue } from "@duckdb/node-api";
 import type { Millis, TimeMs } from "../../../model/base/units.js";
 import type { Window } from "../../interface/window.js";
-import type { StoreDatabase } from "../database.js";
+import type { RowReader } from "../row_database.js";
 import { type SpanSums, SUMMED, type SumsKey } from "../kept_sums.js";
 import { LONGEST_UNSTORED_MS } from "../sample_rows.js";
 import { LONGEST_CARRY_MS } from "./gauge.js";
@@ -43,7 +43,7 @@ export interface Selected {
 /** The sums of spans that make up the window, without those in which the store has no data. Their rows of stacks are those
  * of `database.sums`, within a call of its `use`. */
 export async function windowSums(
-  database: StoreDatabase,
+  database: RowReader,
   window: Window,
   selected: Selected,
 ): Promise<SpanSums[]> {
@@ -94,7 +94,7 @@ function runsOf(
   return runs;
 }
 
-function withData({ days }: StoreDatabase, { startMs, endMs }: Window): Window {
+function withData({ days }: RowReader, { startMs, endMs }: Window): Window {
   const [first, last] = [days[0], days.at(-1)];
   return first === undefined || last === undefined
     ? { startMs, endMs: startMs }
@@ -191,13 +191,16 @@ const samplesSql = (
 
 /** One for each step of the part. */
 async function summed(
-  database: StoreDatabase,
+  database: RowReader,
   { startMs, endMs, stepMs }: Part,
   selected: Selected,
 ): Promise<SpanSums[]> {
   const { condition, ofSamples } = selected;
   const days = database.daysIn(startMs - LONGEST_CARRY_MS, endMs);
-  const profiles = database.union("profiles", days);
+  const of = condition.sql;
+  const profiles = database.union("profiles", days, {
+    ...{ fromMs: startMs - LONGEST_CARRY_MS, beforeMs: endMs, of },
+  });
   const values = {
     ...condition.values,
     ...{ start_ms: BigInt(startMs), end_ms: BigInt(endMs), step_ms: BigInt(stepMs) },
@@ -211,7 +214,9 @@ async function summed(
     lives.reduce((least, { first_ms: ms }) => Math.min(least, Number(ms)), startMs) -
     LONGEST_UNSTORED_MS -
     1;
-  const samples = database.union("samples", database.daysIn(firstMs, endMs));
+  const samples = database.union("samples", database.daysIn(firstMs, endMs), {
+    ...{ fromMs: firstMs, beforeMs: endMs, of },
+  });
   const columns = await database.columns(samplesSql(profiles, samples, selected), {
     ...values,
     ...ofSamples.values,
