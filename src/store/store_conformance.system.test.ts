@@ -1,7 +1,7 @@
 /** What every store does. A new one is added to STORES. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { present } from "../model/base/present.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
@@ -15,6 +15,11 @@ const STORES = [
     name: "duckdb",
     open: async (folder: string, settings = {}) =>
       (await openStore(`duckdb:${folder}`, settings)).store,
+  },
+  {
+    name: "clickhouse",
+    open: async (folder: string, settings = {}) =>
+      (await openStore(`clickhouse://default:secret@127.0.0.1:18123/${basename(folder).replaceAll(/\W/g, "_")}`, { ...settings, files: folder })).store,
   },
 ];
 

@@ -41,6 +41,7 @@ import {
   META_TABLES,
   type RowDatabase,
   type Rows,
+  type RunStatement,
   type StreamEnds,
 } from "./row_database.js";
 import { type AddRow, TABLES, type TableName } from "./schema.js";
@@ -264,7 +265,7 @@ export class StoreDatabase implements RowDatabase {
   async build(
     day: Day,
     tier: Tier,
-    fill: (connection: DuckDBConnection, from: string, to: string) => Promise<void>,
+    fill: (run: RunStatement, from: string, to: string) => Promise<void>,
   ): Promise<void> {
     const path = this.#unfinishedOf(day, tier);
     const schema = `${schemaNamed(day, tier)}_new`;
@@ -277,7 +278,7 @@ export class StoreDatabase implements RowDatabase {
           if (this.#isEnding) {
             throw new Error("the store is closing");
           }
-          await fill(connection, this.schemaOf(day), schema);
+          await fill((sql) => connection.run(sql), this.schemaOf(day), schema);
           await connection.run(`CHECKPOINT ${schema}`);
         } finally {
           await connection.run(`DETACH ${schema}`);
@@ -517,7 +518,7 @@ export class StoreDatabase implements RowDatabase {
   }
 }
 
-async function openInstance(path: string, folder: string): Promise<DuckDBInstance> {
+export async function openInstance(path: string, folder: string): Promise<DuckDBInstance> {
   try {
     // Never use the network: extensions that are not built in are not needed.
     return await DuckDBInstance.create(path, {

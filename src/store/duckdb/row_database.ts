@@ -95,6 +95,8 @@ export interface DayWrite {
 /** A table of metadata that is not a dictionary. */
 export type OtherMeta = "streams" | "verdicts" | "verdict_holders" | "label_values";
 
+export type RunStatement = (sql: string) => Promise<unknown>;
+
 /** What a store writes, too. Only one write runs at a time. */
 export interface RowDatabase extends RowReader {
   /** For messages. */
@@ -113,12 +115,12 @@ export interface RowDatabase extends RowReader {
   /** Writes rows of a day, so that a write that is cut short and repeated neither loses nor doubles any. */
   writeDay(day: Day, addMeta: RowSink["add"], write: DayWrite): Promise<void>;
   remove(day: Day): Promise<void>;
-  /** Makes the rows of a coarser tier, next to all that happens meanwhile, by `fill`, which gets a connection and the schemas
-   * of the day and of the new rows. {@link replace} puts them in place. */
+  /** Makes the rows of a coarser tier, next to all that happens meanwhile, by `fill`, which runs statements with
+   * the schemas of the day and of the new rows. {@link replace} puts them in place. */
   build(
     day: Day,
     tier: Tier,
-    fill: (connection: DuckDBConnection, from: string, to: string) => Promise<void>,
+    fill: (run: RunStatement, from: string, to: string) => Promise<void>,
   ): Promise<void>;
   /** Puts built rows in place of the day's own; nothing may be written to the day meanwhile. After an error, the day has its
    * own rows. */

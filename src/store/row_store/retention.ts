@@ -122,7 +122,7 @@ async function rollDay(
   }
   const before = await database.writtenTo(day);
   const later = database.days.filter((other) => other > day);
-  await database.build(day, tier, async (connection, from, to) => {
+  await database.build(day, tier, async (run, from, to) => {
     const statements = rollStatements({
       from,
       to,
@@ -134,7 +134,7 @@ async function rollDay(
       laterMetrics: database.union("metrics", later.slice(0, 1), {}),
     });
     for (const statement of statements) {
-      await connection.run(statement);
+      await run(statement);
     }
   });
   return alone(async () => {
