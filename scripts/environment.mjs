@@ -13,6 +13,7 @@ import { findOnPath, runAsScript } from "./command.mjs";
 import { makeAllocators } from "./environment/allocators.mjs";
 import { makeChroot } from "./environment/chroot.mjs";
 import { makeBuildRoot, makeCleanRoot } from "./environment/clean_roots.mjs";
+import { makeClickhouse } from "./environment/clickhouse.mjs";
 import { makeFreeThreaded } from "./environment/free_threaded.mjs";
 import {
   findInterpreters,
@@ -53,6 +54,7 @@ import { root, setUp } from "./setup.mjs";
  * @property {string | null} kubernetes folder of the programs kube-apiserver and etcd
  * @property {string | null} chroot root folder of Debian forky with Python 3.13 and newer
  * @property {string | null} allocators folder of the libraries of jemalloc, mimalloc and tcmalloc
+ * @property {string | null} clickhouse root folder of Debian's ClickHouse server and its libraries
  * @property {string | null} wheelhouse folder of wheels: test/requirements-wheelhouse.txt
  * @property {string | null} packagingPython executable of a virtual environment that holds
  *   test/requirements-packaging.txt (auditwheel, twine, ...)
@@ -135,6 +137,7 @@ export async function makeEnvironment({ long = false } = {}) {
   const kubernetes = await orSkip("an API server of Kubernetes", () => makeApiServer(long));
   const wheelhouse = await orSkip("wheels for offline installs", () => makeWheelhouse(local));
   const allocators = await orSkip("jemalloc, mimalloc, tcmalloc", makeAllocators);
+  const clickhouse = await orSkip("ClickHouse", makeClickhouse);
   const packagingPython = await orSkip("packaging tools", () => makePackagingTools(local));
   /** @type {Record<"cleanRoots" | "buildRoots", Record<string, string>>} */
   const roots = { cleanRoots: {}, buildRoots: {} };
@@ -162,6 +165,7 @@ export async function makeEnvironment({ long = false } = {}) {
     chroot,
     wheelhouse,
     allocators,
+    clickhouse,
     packagingPython,
     ...roots,
     tools: Object.fromEntries(toolNames.map((name) => [name, findOnPath(name) ?? null])),

@@ -86,7 +86,11 @@ export class ClickhouseConnection {
 
   /** The rows of an answer. Numbers of 64 bits are text. */
   async rows(sql: string, beside: Beside = {}): Promise<Record<string, unknown>[]> {
-    const answer = await this.#send(`${sql} FORMAT JSONEachRow`, bodyOf(beside), structuresOf(beside));
+    const answer = await this.#send(
+      `${sql} FORMAT JSONEachRow`,
+      bodyOf(beside),
+      structuresOf(beside),
+    );
     const text = await answer.text();
     return text
       .split("\n")
@@ -96,7 +100,11 @@ export class ClickhouseConnection {
 
   /** Writes the rows of an answer to a file, each as one line of JSON. */
   async save(sql: string, beside: Beside, path: string): Promise<void> {
-    const answer = await this.#send(`${sql} FORMAT JSONEachRow`, bodyOf(beside), structuresOf(beside));
+    const answer = await this.#send(
+      `${sql} FORMAT JSONEachRow`,
+      bodyOf(beside),
+      structuresOf(beside),
+    );
     if (answer.body !== null) {
       await pipeline(
         Readable.fromWeb(answer.body as ReadableStream),
@@ -156,8 +164,7 @@ export class ClickhouseConnection {
   #unreachable(error: unknown): TidemarkError {
     const { message, cause } = error as Error;
     const { code, message: detail } = (cause ?? {}) as NodeJS.ErrnoException;
-    const why =
-      code === "ECONNREFUSED" ? "no server listens there" : detail || (code ?? message);
+    const why = code === "ECONNREFUSED" ? "no server listens there" : detail || (code ?? message);
     return databaseUnusable(this.place, why, "start ClickHouse, or check host and HTTP port");
   }
 
@@ -173,7 +180,12 @@ export class ClickhouseConnection {
           `it answers with HTTP status ${status}`,
           "check that its HTTP port is ClickHouse's",
         )
-      : databaseUnusable(this.place, oneLine(reason, 300), next ?? "see ClickHouse's own log", code);
+      : databaseUnusable(
+          this.place,
+          oneLine(reason, 300),
+          next ?? "see ClickHouse's own log",
+          code,
+        );
   }
 }
 

@@ -16,7 +16,7 @@
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { type DuckDBConnection, type DuckDBInstance, type DuckDBValue } from "@duckdb/node-api";
+import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from "@duckdb/node-api";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
@@ -38,8 +38,8 @@ import type {
 import { type AddRow, type ColumnValue, TABLES } from "../duckdb/schema.js";
 import type { Tier } from "../interface/tiers.js";
 import type { ClickhouseConnection } from "./connection.js";
-import { DayRows } from "./day_rows.js";
 import { DayParts } from "./day_parts.js";
+import { DayRows } from "./day_rows.js";
 import { Fetches, fetchName } from "./fetches.js";
 import { prepareDatabase } from "./opening.js";
 import { RolledDay } from "./roll.js";
@@ -235,10 +235,7 @@ export class ClickhouseDatabase implements RowDatabase {
     }
   }
 
-  async keep(
-    table: MetaTable | OtherMeta,
-    rows: Iterable<readonly ColumnValue[]>,
-  ): Promise<void> {
+  async keep(table: MetaTable | OtherMeta, rows: Iterable<readonly ColumnValue[]>): Promise<void> {
     const types = columnTypes(table);
     const encoded = new RowBinary();
     for (const row of rows) {
@@ -356,7 +353,9 @@ export class ClickhouseDatabase implements RowDatabase {
     const { database } = this.#clickhouse;
     const [to, from] = [this.#parts.partOf(earlier), this.#parts.partOf(day)];
     const names = columnNames("profiles");
-    const columns = names.map((name) => (name === "carry_ms" ? "greatest(0, first - ts_ms)" : name));
+    const columns = names.map((name) =>
+      name === "carry_ms" ? "greatest(0, first - ts_ms)" : name,
+    );
     await this.#clickhouse.run(
       `INSERT INTO ${database}.profiles (${names.join(", ")})
         SELECT ${columns.join(", ")} FROM (SELECT * FROM ${database}.profiles FINAL WHERE part = '${to}')

@@ -202,10 +202,7 @@ async function seriesOf(
   return rows.map(({ series_id }) => String(series_id));
 }
 
-function conditionOf(
-  { fromMs, beforeMs, validFromMs, names }: Need,
-  isOfSeries: boolean,
-): string {
+function conditionOf({ fromMs, beforeMs, validFromMs, names }: Need, isOfSeries: boolean): string {
   const parts = ["part IN parts"];
   if (isOfSeries) {
     parts.push("series_id IN ids");

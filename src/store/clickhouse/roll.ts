@@ -118,7 +118,13 @@ function remove(file: string): void {
 }
 
 /** Rows of a write that did not end are left out: they come again. */
-async function fetchDay({ clickhouse, fetches, connection, from, applied }: Rolling): Promise<void> {
+async function fetchDay({
+  clickhouse,
+  fetches,
+  connection,
+  from,
+  applied,
+}: Rolling): Promise<void> {
   const tables = {
     metrics: METRIC_COLUMNS,
     profiles: TABLES.profiles,
@@ -145,7 +151,9 @@ async function fetchDay({ clickhouse, fetches, connection, from, applied }: Roll
     const sql = `SELECT ${names} FROM ${source} FINAL WHERE ${conditions.join(" AND ")}`;
     await fetches.saved({ sql, beside: {} }, columns, async (rows) => {
       if (table !== "metrics") {
-        await connection.run(`INSERT INTO roll_from.${table} (${names}) SELECT ${names} FROM ${rows}`);
+        await connection.run(
+          `INSERT INTO roll_from.${table} (${names}) SELECT ${names} FROM ${rows}`,
+        );
         return;
       }
       await connection.run(`CREATE OR REPLACE TEMP TABLE readings AS SELECT * FROM ${rows}`);

@@ -9,8 +9,8 @@
 import type { DuckDBValue } from "@duckdb/node-api";
 import type { Millis, TimeMs } from "../../../model/base/units.js";
 import type { Window } from "../../interface/window.js";
-import type { RowReader } from "../row_database.js";
 import { type SpanSums, SUMMED, type SumsKey } from "../kept_sums.js";
+import type { RowReader } from "../row_database.js";
 import { LONGEST_UNSTORED_MS } from "../sample_rows.js";
 import { LONGEST_CARRY_MS } from "./gauge.js";
 

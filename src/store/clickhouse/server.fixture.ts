@@ -1,0 +1,154 @@
+/** A real ClickHouse server for tests, on loopback, with its data in a temporary folder. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { environment } from "../../../test/environment.js";
+
+export const USER = "default";
+/** Its characters have a meaning in addresses. */
+export const PASSWORD = "s/e:c@ret";
+export const READER = "reader";
+
+const { clickhouse: root } = environment;
+/** null: it is installed. */
+export const whyNoClickhouse =
+  root === null || root === undefined
+    ? (environment.skipped.find(({ what }) => what === "ClickHouse")?.why ?? "it is not installed")
+    : null;
+
+/** The settings that we ship (deploy/clickhouse/), so that its own tables of logs stay small. */
+const SHIPPED = new URL("../../../deploy/clickhouse/tidemark.xml", import.meta.url);
+
+const config = (folder: string, port: number) => `<yandex>
+  <logger><level>error</level><console>1</console></logger>
+  <http_port>${port}</http_port>
+  <listen_host>127.0.0.1</listen_host>
+  <path>${folder}/data/</path>
+  <tmp_path>${folder}/tmp/</tmp_path>
+  <users_config>users.xml</users_config>
+  <default_profile>default</default_profile>
+  <default_database>default</default_database>
+  <mark_cache_size>33554432</mark_cache_size>
+  <max_concurrent_queries>50</max_concurrent_queries>
+</yandex>`;
+
+const users = `<yandex>
+  <profiles>
+    <default><max_memory_usage>1000000000</max_memory_usage><max_threads>2</max_threads></default>
+    <readonly><readonly>1</readonly></readonly>
+  </profiles>
+  <users>
+    <${USER}>
+      <password>${PASSWORD}</password><networks><ip>127.0.0.1</ip></networks>
+      <profile>default</profile><quota>default</quota>
+    </${USER}>
+    <${READER}>
+      <password></password><networks><ip>127.0.0.1</ip></networks>
+      <profile>readonly</profile><quota>default</quota>
+    </${READER}>
+  </users>
+  <quotas><default></default></quotas>
+</yandex>`;
+
+export class ClickhouseServer {
+  readonly #folder: string;
+  readonly port: number;
+  #child: ChildProcess | null = null;
+
+  private constructor(folder: string, port: number) {
+    this.#folder = folder;
+    this.port = port;
+  }
+
+  static async start(): Promise<ClickhouseServer> {
+    const folder = mkdtempSync(join(tmpdir(), "tidemark-clickhouse-"));
+    const port = await freePort();
+    mkdirSync(join(folder, "config.d"));
+    writeFileSync(join(folder, "config.xml"), config(folder, port));
+    writeFileSync(join(folder, "config.d", "tidemark.xml"), readFileSync(SHIPPED));
+    writeFileSync(join(folder, "users.xml"), users);
+    const server = new ClickhouseServer(folder, port);
+    await server.begin();
+    return server;
+  }
+
+  /** Starts it again after {@link kill}. */
+  async begin(): Promise<void> {
+    const libraries = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
+    this.#child = spawn(
+      join(root ?? "", "usr/sbin/clickhouse-server"),
+      [`--config-file=${join(this.#folder, "config.xml")}`],
+      {
+        env: { LD_LIBRARY_PATH: libraries.map((name) => join(root ?? "", name)).join(":") },
+        stdio: ["ignore", "ignore", "pipe"],
+        cwd: this.#folder,
+      },
+    );
+    let said = "";
+    this.#child.stderr?.on("data", (bytes) => {
+      said += String(bytes);
+    });
+    const ended = once(this.#child, "exit").then(() => {
+      throw new Error(`clickhouse-server ended: ${said.slice(-2000)}`);
+    });
+    ended.catch(() => {});
+    await Promise.race([ended, this.#answers()]);
+  }
+
+  async #answers(): Promise<void> {
+    for (;;) {
+      const answer = await fetch(`http://127.0.0.1:${this.port}/ping`).catch(() => null);
+      if (answer?.ok === true) {
+        return;
+      }
+      await wait(50);
+    }
+  }
+
+  /** For --store. */
+  store(database: string, { user = USER, password = PASSWORD } = {}): string {
+    return `clickhouse://${user}:${encodeURIComponent(password)}@127.0.0.1:${this.port}/${database}`;
+  }
+
+  async query(sql: string): Promise<string> {
+    const answer = await fetch(`http://127.0.0.1:${this.port}/`, {
+      method: "POST",
+      body: sql,
+      headers: {
+        authorization: `Basic ${Buffer.from(`${USER}:${PASSWORD}`).toString("base64")}`,
+      },
+    });
+    const text = await answer.text();
+    if (!answer.ok) {
+      throw new Error(text);
+    }
+    return text.trimEnd();
+  }
+
+  async kill(signal: "SIGKILL" | "SIGTERM" = "SIGKILL"): Promise<void> {
+    const child = this.#child;
+    if (child !== null && child.exitCode === null && child.signalCode === null) {
+      child.kill(signal);
+      await once(child, "exit");
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.kill();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  probe.listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const address = probe.address();
+  probe.close();
+  await once(probe, "close");
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
