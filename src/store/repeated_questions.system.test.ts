@@ -3,13 +3,15 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { environment } from "../../test/environment.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
 import { streamName } from "../recording/sender/stream_name.js";
 import { type StreamItem, StreamReader } from "../recording/stream_reader.js";
 import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
 import type { ProfileQuery, Retention, Store } from "./index.js";
-import { MISSING_STORES, STORES } from "./stores.fixture.js";
+import { testedStores } from "./stores.fixture.js";
 
+const { stores, missing } = testedStores(environment);
 const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -66,9 +68,9 @@ const retention = (some: Partial<Retention>): Retention => ({
   ...some,
 });
 
-it.skipIf(true).each(MISSING_STORES)("the store $name: $whyNot", () => {});
+it.skipIf(true).each(missing)("the store $name: $whyNot", () => {});
 
-describe.each(STORES)("the store $name", ({ open, remove, stop }) => {
+describe.each(stores)("the store $name", ({ open, remove, stop }) => {
   let folder: string;
   let store: Store;
   beforeEach(async () => {

@@ -3,14 +3,16 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { environment } from "../../test/environment.js";
 import { present } from "../model/base/present.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
 import { streamName } from "../recording/sender/stream_name.js";
 import { StreamReader } from "../recording/stream_reader.js";
 import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
 import type { Store, WindowProfile } from "./index.js";
-import { MISSING_STORES, STORES } from "./stores.fixture.js";
+import { testedStores } from "./stores.fixture.js";
 
+const { stores, missing } = testedStores(environment);
 const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
 /** Noon, so that nothing crosses midnight by itself. */
 const START = Date.UTC(2026, 10, 20, 12);
@@ -18,9 +20,9 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const MIB = 2 ** 20;
 
-it.skipIf(true).each(MISSING_STORES)("the store $name: $whyNot", () => {});
+it.skipIf(true).each(missing)("the store $name: $whyNot", () => {});
 
-describe.each(STORES)("the store $name", ({ open, remove, stop }) => {
+describe.each(stores)("the store $name", ({ open, remove, stop }) => {
   let folder: string;
   let store: Store;
   beforeEach(async () => {

@@ -3,9 +3,15 @@ import { readdirSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { expect } from "vitest";
-import { ClickhouseServer, whyNoClickhouse } from "./clickhouse/server.fixture.js";
+import { ClickhouseServer } from "./clickhouse/server.fixture.js";
 import { openStore, type Store } from "./index.js";
 import type { StoreSettings } from "./interface/store.js";
+
+/** What the set-up of the tests found (scripts/environment.mjs). */
+interface Environment {
+  readonly clickhouse: string | null;
+  readonly skipped: readonly { readonly what: string; readonly why: string }[];
+}
 
 /** Tables of metadata. */
 const COUNTED = ["series", "streams", "stacks", "frames", "labels", "label_values"] as const;
@@ -54,55 +60,69 @@ const duckdb: TestedStore = {
   stop: async () => {},
 };
 
-let server: Promise<ClickhouseServer> | null = null;
-
 function databaseOf(folder: string): string {
   return basename(folder).replaceAll(/\W/g, "_");
 }
 
-const clickhouse: TestedStore = {
-  name: "clickhouse",
-  whyNot: whyNoClickhouse,
-  async open(folder, settings = {}) {
-    server ??= ClickhouseServer.start();
-    const name = (await server).store(databaseOf(folder));
-    return (await openStore(name, { ...settings, files: folder })).store;
-  },
-  async remove(folder) {
-    await (await server)?.query(`DROP DATABASE IF EXISTS ${databaseOf(folder)}`);
-    rmSync(folder, { recursive: true, force: true });
-  },
-  async days(folder) {
-    const rows = await (await server)?.query(
-      `SELECT day, tier FROM ${databaseOf(folder)}.days FINAL WHERE part <> '' ORDER BY day`,
-    );
-    return (rows ?? "")
-      .split("\n")
-      .filter((line) => line !== "")
-      .map((line) => line.replace("\traw", "").replace("\t", "."));
-  },
-  isRolling: (folder) =>
-    readdirSync(folder, { recursive: true }).some((name) =>
-      String(name).endsWith("roll_from.duckdb"),
-    ),
-  async counts(folder) {
-    const database = databaseOf(folder);
-    const counts: Partial<Counts> = {};
-    const left = `SELECT count() FROM system.mutations WHERE database = '${database}' AND NOT is_done`;
-    await expect.poll(async () => (await server)?.query(left)).toBe("0");
-    for (const table of COUNTED) {
-      const sql = `SELECT count() FROM (SELECT * FROM ${database}.${table} FINAL)`;
-      counts[table] = Number(await (await server)?.query(sql));
-    }
-    return counts as Counts;
-  },
-  async stop() {
-    await (await server)?.stop();
-    server = null;
-  },
-};
+function clickhouseStore({ clickhouse, skipped }: Environment): TestedStore {
+  let server: Promise<ClickhouseServer> | null = null;
+  return {
+    name: "clickhouse",
+    whyNot:
+      clickhouse === null
+        ? (skipped.find(({ what }) => what === "ClickHouse")?.why ?? "it is not installed")
+        : null,
+    async open(folder, settings = {}) {
+      server ??= ClickhouseServer.start(clickhouse ?? "");
+      const name = (await server).store(databaseOf(folder));
+      return (await openStore(name, { ...settings, files: folder })).store;
+    },
+    async remove(folder) {
+      await (await server)?.query(`DROP DATABASE IF EXISTS ${databaseOf(folder)}`);
+      rmSync(folder, { recursive: true, force: true });
+    },
+    async days(folder) {
+      const rows = await (await server)?.query(
+        `SELECT day, tier FROM ${databaseOf(folder)}.days FINAL WHERE part <> '' ORDER BY day`,
+      );
+      return (rows ?? "")
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => line.replace("\traw", "").replace("\t", "."));
+    },
+    isRolling: (folder) =>
+      readdirSync(folder, { recursive: true }).some((name) =>
+        String(name).endsWith("roll_from.duckdb"),
+      ),
+    async counts(folder) {
+      const database = databaseOf(folder);
+      const counts: Partial<Counts> = {};
+      const left = `SELECT count() FROM system.mutations WHERE database = '${database}' AND NOT is_done`;
+      await expect.poll(async () => (await server)?.query(left)).toBe("0");
+      for (const table of COUNTED) {
+        const sql = `SELECT count() FROM (SELECT * FROM ${database}.${table} FINAL)`;
+        counts[table] = Number(await (await server)?.query(sql));
+      }
+      return counts as Counts;
+    },
+    async stop() {
+      await (await server)?.stop();
+      server = null;
+    },
+  };
+}
 
-const ALL = [duckdb, clickhouse];
-export const STORES = ALL.filter(({ whyNot }) => whyNot === null);
-/** Reported as skipped. */
-export const MISSING_STORES = ALL.filter(({ whyNot }) => whyNot !== null);
+/** Those that can be tested here, and those that are reported as skipped. */
+export function testedStores(environment: Environment): {
+  stores: TestedStore[];
+  missing: TestedStore[];
+} {
+  const all = [
+    duckdb,
+    clickhouseStore({ ...environment, clickhouse: environment.clickhouse ?? null }),
+  ];
+  return {
+    stores: all.filter(({ whyNot }) => whyNot === null),
+    missing: all.filter(({ whyNot }) => whyNot !== null),
+  };
+}

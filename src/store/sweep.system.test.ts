@@ -3,13 +3,15 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { environment } from "../../test/environment.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
 import { streamName } from "../recording/sender/stream_name.js";
 import { StreamReader } from "../recording/stream_reader.js";
 import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
 import type { Retention, Store, StreamPart } from "./index.js";
-import { MISSING_STORES, STORES } from "./stores.fixture.js";
+import { testedStores } from "./stores.fixture.js";
 
+const { stores, missing } = testedStores(environment);
 const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -35,9 +37,9 @@ const request = (pid: number, startedMs: number): StreamPlan => ({
   profiles: [[0, `main;f${pid} ${MIB} variance=1 label=user:u${pid}\nmain;both ${MIB} variance=1`]],
 });
 
-it.skipIf(true).each(MISSING_STORES)("the store $name: $whyNot", () => {});
+it.skipIf(true).each(missing)("the store $name: $whyNot", () => {});
 
-describe.each(STORES)("the store $name", (tested) => {
+describe.each(stores)("the store $name", (tested) => {
   let folder: string;
   let store: Store;
   beforeEach(async () => {

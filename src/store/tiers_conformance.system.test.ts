@@ -4,14 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { environment } from "../../test/environment.js";
 import { present } from "../model/base/present.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
 import { streamName } from "../recording/sender/stream_name.js";
 import { StreamReader } from "../recording/stream_reader.js";
 import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
 import type { Retention, Store } from "./index.js";
-import { MISSING_STORES, STORES } from "./stores.fixture.js";
+import { testedStores } from "./stores.fixture.js";
 
+const { stores, missing } = testedStores(environment);
 const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -101,9 +103,9 @@ const PLANS: readonly StreamPlan[] = [
   },
 ];
 
-it.skipIf(true).each(MISSING_STORES)("the tiers of the store $name: $whyNot", () => {});
+it.skipIf(true).each(missing)("the tiers of the store $name: $whyNot", () => {});
 
-describe.each(STORES)(
+describe.each(stores)(
   "the tiers of the store $name",
   ({ name, open, remove, stop, days, isRolling }) => {
     let folder: string;

@@ -42,7 +42,7 @@ import { DayParts } from "./day_parts.js";
 import { DayRows } from "./day_rows.js";
 import { Fetches, fetchName } from "./fetches.js";
 import { prepareDatabase } from "./opening.js";
-import { RolledDay } from "./roll.js";
+import { plain, RolledDay } from "./roll.js";
 import { RowBinary } from "./row_binary.js";
 import { CLICKHOUSE_TABLES, columnNames, columnTypes, type Dialect } from "./tables.js";
 
@@ -318,7 +318,7 @@ export class ClickhouseDatabase implements RowDatabase {
     }
     this.#built = null;
     try {
-      await this.#addSeries(built);
+      await this.#addMergedSeries();
       await this.#parts.replace(day, built.part, tier);
     } catch (error) {
       await this.#parts.drop(built.part).catch(() => {}); // the first error is more informative
@@ -328,12 +328,18 @@ export class ClickhouseDatabase implements RowDatabase {
   }
 
   /** Series of merged profiles. */
-  async #addSeries({ series }: RolledDay): Promise<void> {
-    if (series.rows === 0) {
-      return;
-    }
-    await this.#clickhouse.insert("series", columnNames("series"), series.encoded);
-    await series.addTo(this.metaWriter);
+  async #addMergedSeries(): Promise<void> {
+    const { metaWriter } = this;
+    const names = columnNames("series").join(", ");
+    const reader = await metaWriter.runAndReadAll(`SELECT ${names} FROM merged_series`);
+    await this.keep(
+      "series",
+      reader.getRows().map((row) => row.map(plain)),
+    );
+    await metaWriter.run(
+      `INSERT INTO series SELECT * FROM merged_series WHERE series_id NOT IN (SELECT series_id FROM series)`,
+    );
+    await metaWriter.run("DROP TABLE merged_series");
   }
 
   async discard(): Promise<void> {

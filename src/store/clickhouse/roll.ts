@@ -33,50 +33,14 @@ interface Rolling {
   readonly isEnding: () => boolean;
 }
 
-/** Series of merged profiles. */
-class MergedSeries {
-  readonly #rows: DuckDBValue[][];
-
-  constructor(rows: DuckDBValue[][]) {
-    this.#rows = rows;
-  }
-
-  get rows(): number {
-    return this.#rows.length;
-  }
-
-  get encoded(): Uint8Array {
-    const encoded = new RowBinary();
-    for (const row of this.#rows) {
-      encoded.addRow(columnTypes("series"), row.map(plain));
-    }
-    return encoded.bytes;
-  }
-
-  async addTo(connection: DuckDBConnection): Promise<void> {
-    const places = Object.keys(TABLES.series).map((name) => `$${name}`);
-    for (const row of this.#rows) {
-      const values = Object.fromEntries(
-        Object.keys(TABLES.series).map((name, at) => [name, row[at] ?? ""]),
-      );
-      await connection.run(
-        `INSERT INTO series SELECT ${places.join(", ")} WHERE $series_id NOT IN (SELECT series_id FROM series)`,
-        values,
-      );
-    }
-  }
-}
-
 export class RolledDay {
   readonly part: string;
-  readonly series: MergedSeries;
 
-  private constructor(part: string, series: MergedSeries) {
+  private constructor(part: string) {
     this.part = part;
-    this.series = series;
   }
 
-  /** What an error leaves is dropped. */
+  /** The series of merged profiles are then in the local table `merged_series`. What an error leaves is dropped. */
   static async build(rolling: Rolling): Promise<RolledDay> {
     const { connection, clickhouse, folder, from, to, fill, fetches, isEnding } = rolling;
     const files = ["roll_from", "roll_to"].map((name) => [name, join(folder, `${name}.duckdb`)]);
@@ -93,8 +57,8 @@ export class RolledDay {
       }
       const run = async (sql: string) => connection.run(await fetches.resolved(connection, sql));
       await fill(run, "roll_from", "roll_to");
-      const series = await insertDay(rolling);
-      return new RolledDay(to.part, series);
+      await insertDay(rolling);
+      return new RolledDay(to.part);
     } catch (error) {
       for (const table of ["metrics", "profiles", "samples", "events", "rolled_counts"]) {
         await clickhouse
@@ -170,7 +134,7 @@ async function fetchDay({
   }
 }
 
-async function insertDay({ clickhouse, connection, to }: Rolling): Promise<MergedSeries> {
+async function insertDay({ clickhouse, connection, to }: Rolling): Promise<void> {
   const selects = {
     samples: Object.keys(SAMPLE_COLUMNS).join(", "),
     profiles: Object.keys(TABLES.profiles).join(", "),
@@ -190,10 +154,9 @@ async function insertDay({ clickhouse, connection, to }: Rolling): Promise<Merge
     ...{ table: "rolled_counts", isOfFrames: false },
     sql: "SELECT series_id, ts_ms, instances FROM roll_to.rolled_counts",
   });
-  const reader = await connection.runAndReadAll(
-    `SELECT ${Object.keys(TABLES.series).join(", ")} FROM roll_to.rolled_series`,
+  await connection.run(
+    "CREATE OR REPLACE TABLE merged_series AS SELECT * FROM roll_to.rolled_series",
   );
-  return new MergedSeries(reader.getRows());
 }
 
 async function insert(
@@ -236,7 +199,7 @@ async function insert(
   await send();
 }
 
-function plain(value: DuckDBValue): ColumnValue {
+export function plain(value: DuckDBValue): ColumnValue {
   return value !== null && typeof value === "object" && "items" in value
     ? (value.items as readonly string[])
     : (value as ColumnValue);

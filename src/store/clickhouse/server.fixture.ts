@@ -6,19 +6,11 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { environment } from "../../../test/environment.js";
 
 export const USER = "default";
 /** Its characters have a meaning in addresses. */
 export const PASSWORD = "s/e:c@ret";
 export const READER = "reader";
-
-const { clickhouse: root } = environment;
-/** null: it is installed. */
-export const whyNoClickhouse =
-  root === null || root === undefined
-    ? (environment.skipped.find(({ what }) => what === "ClickHouse")?.why ?? "it is not installed")
-    : null;
 
 /** The settings that we ship (deploy/clickhouse/), so that its own tables of logs stay small. */
 const SHIPPED = new URL("../../../deploy/clickhouse/tidemark.xml", import.meta.url);
@@ -55,23 +47,26 @@ const users = `<yandex>
 </yandex>`;
 
 export class ClickhouseServer {
+  readonly #root: string;
   readonly #folder: string;
   readonly port: number;
   #child: ChildProcess | null = null;
 
-  private constructor(folder: string, port: number) {
+  private constructor(root: string, folder: string, port: number) {
+    this.#root = root;
     this.#folder = folder;
     this.port = port;
   }
 
-  static async start(): Promise<ClickhouseServer> {
+  /** `root`: the folder with usr/sbin/clickhouse-server (scripts/environment/clickhouse.mjs). */
+  static async start(root: string): Promise<ClickhouseServer> {
     const folder = mkdtempSync(join(tmpdir(), "tidemark-clickhouse-"));
     const port = await freePort();
     mkdirSync(join(folder, "config.d"));
     writeFileSync(join(folder, "config.xml"), config(folder, port));
     writeFileSync(join(folder, "config.d", "tidemark.xml"), readFileSync(SHIPPED));
     writeFileSync(join(folder, "users.xml"), users);
-    const server = new ClickhouseServer(folder, port);
+    const server = new ClickhouseServer(root, folder, port);
     await server.begin();
     return server;
   }
@@ -80,10 +75,10 @@ export class ClickhouseServer {
   async begin(): Promise<void> {
     const libraries = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
     this.#child = spawn(
-      join(root ?? "", "usr/sbin/clickhouse-server"),
+      join(this.#root, "usr/sbin/clickhouse-server"),
       [`--config-file=${join(this.#folder, "config.xml")}`],
       {
-        env: { LD_LIBRARY_PATH: libraries.map((name) => join(root ?? "", name)).join(":") },
+        env: { LD_LIBRARY_PATH: libraries.map((name) => join(this.#root, name)).join(":") },
         stdio: ["ignore", "ignore", "pipe"],
         cwd: this.#folder,
       },
