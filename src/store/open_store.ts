@@ -23,23 +23,36 @@ export function storeFolder(name: string): string {
   return resolve(path);
 }
 
-/** Where a server with this store keeps its other files. `usual`: for those that have no folder of their own. Throws
- * TidemarkError. */
-function folderOf(name: string, usual: string | undefined): string {
-  if (!CLICKHOUSE.test(name) || usual === undefined) {
+/** Where the server's files are beside a store in ClickHouse. */
+interface FileSettings {
+  /** Their folder; undefined: one in {@link usual}, of the address. */
+  readonly files: string | undefined;
+  readonly usual: string;
+}
+
+/** Throws TidemarkError. */
+function folderOf(name: string, { files, usual = "" }: Partial<FileSettings>): string {
+  if (!CLICKHOUSE.test(name)) {
+    if (files !== undefined) {
+      throw badUsage(
+        "--files has no effect with a store in a folder, which also holds the other files",
+        "leave it out",
+      );
+    }
     return storeFolder(name);
   }
   const { host, port, database } = clickhouseAddress(name);
-  return join(usual, `clickhouse-${host.replaceAll(/[^\w.-]/g, "_")}-${port}-${database}`);
+  const own = `clickhouse-${host.replaceAll(/[^\w.-]/g, "_")}-${port}-${database}`;
+  return resolve(files ?? join(usual, own));
 }
 
-/** Opens "duckdb:FOLDER" or "clickhouse://USER:PASSWORD@HOST:PORT/DATABASE". `files`: a folder for the local files of a store
- * in ClickHouse. @returns the store, and the folder for other files. Throws TidemarkError. */
+/** Opens "duckdb:FOLDER" or "clickhouse://USER:PASSWORD@HOST:PORT/DATABASE".
+ * @returns the store, and the folder for other files. Throws TidemarkError. */
 export async function openStore(
   name: string,
-  { labelValues = USUAL_LABEL_VALUES, files }: Partial<StoreSettings> & { files?: string } = {},
+  { labelValues = USUAL_LABEL_VALUES, ...fileSettings }: Partial<StoreSettings & FileSettings> = {},
 ): Promise<{ store: Store; folder: string }> {
-  const folder = folderOf(name, files);
+  const folder = folderOf(name, fileSettings);
   refuseUnfinished(folder);
   const settings = { labelValues };
   if (CLICKHOUSE.test(name)) {

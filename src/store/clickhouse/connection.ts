@@ -93,7 +93,7 @@ export class ClickhouseConnection {
       bodyOf(beside),
       structuresOf(beside),
     );
-    return (await text(answer))
+    return (await this.#read(text(answer)))
       .split("\n")
       .filter((line) => line !== "")
       .map((line) => JSON.parse(line) as Record<string, unknown>);
@@ -106,18 +106,18 @@ export class ClickhouseConnection {
       bodyOf(beside),
       structuresOf(beside),
     );
-    await pipeline(answer, createWriteStream(path, { mode: 0o600 }));
+    await this.#read(pipeline(answer, createWriteStream(path, { mode: 0o600 })));
   }
 
   async run(sql: string, settings: Readonly<Record<string, string>> = {}): Promise<void> {
     // A statement may be longer than an address.
-    await text(await this.#send(null, { bytes: sql }, settings));
+    await this.#read(text(await this.#send(null, { bytes: sql }, settings)));
   }
 
   /** `rows`: in the format RowBinary. */
   async insert(table: string, columns: readonly string[], rows: Uint8Array): Promise<void> {
     const sql = `INSERT INTO ${this.database}.${table} (${columns.join(", ")}) FORMAT RowBinary`;
-    await text(await this.#send(sql, { bytes: rows }, {}));
+    await this.#read(text(await this.#send(sql, { bytes: rows }, {})));
   }
 
   /** Ends requests that are under way. */
@@ -152,9 +152,18 @@ export class ClickhouseConnection {
       throw this.#unreachable(error);
     }
     if (answer.statusCode !== 200) {
-      throw this.#refused(answer.statusCode ?? 0, await text(answer));
+      throw this.#refused(answer.statusCode ?? 0, await this.#read(text(answer)));
     }
     return answer;
+  }
+
+  /** An answer may be cut short. */
+  async #read<Result>(answer: Promise<Result>): Promise<Result> {
+    try {
+      return await answer;
+    } catch (error) {
+      throw this.#unreachable(error);
+    }
   }
 
   #unreachable(error: unknown): TidemarkError {
