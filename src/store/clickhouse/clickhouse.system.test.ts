@@ -123,31 +123,30 @@ describe.skipIf(root === null)("a store in ClickHouse", () => {
     expect(expected.allocated.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(1.2e8);
     await whole.store.close();
     let cuts = 0;
-    for (const isDone of [false, true]) {
-      for (let at = 1; ; at++) {
-        const name = `cut_${isDone ? "after" : "before"}_${at}`;
-        await opening(server.store(name));
-        const proxy = await Cutting.start(server, at, isDone);
-        const cut = await openStore(proxy.store(name), { files: folder });
-        const outcome = await cut.store.write([part()], 0).catch((error: unknown) => error as Error);
-        await cut.store.close();
-        await proxy.stop();
-        if (outcome === undefined) {
-          break;
-        }
-        expect(outcome).toMatchObject({ message: expect.stringMatching(/^TM-E084 cannot use/) });
-        cuts += 1;
-        const { store } = await openStore(server.store(name), { files: folder });
-        if (at % 2 === 0) {
-          await store.retain(coarse, START + 10 * DAY);
-        }
-        await store.write([part()], 0);
-        expect({ at, isDone, ...(await answers(store)) }).toEqual({ at, isDone, ...expected });
-        await store.close();
+    for (let at = 1; ; at++) {
+      const isDone = at % 2 === 0;
+      const name = `cut_${at}`;
+      await opening(server.store(name));
+      const proxy = await Cutting.start(server, at, isDone);
+      const cut = await openStore(proxy.store(name), { files: folder });
+      const outcome = await cut.store.write([part()], 0).catch((error: unknown) => error as Error);
+      await cut.store.close();
+      await proxy.stop();
+      if (outcome === undefined) {
+        break;
       }
+      expect(outcome).toMatchObject({ message: expect.stringMatching(/^TM-E084 cannot use/) });
+      cuts += 1;
+      const { store } = await openStore(server.store(name), { files: folder });
+      if (at % 4 >= 2) {
+        await store.retain(coarse, START + 10 * DAY);
+      }
+      await store.write([part()], 0);
+      expect({ at, ...(await answers(store)) }).toEqual({ at, ...expected });
+      await store.close();
     }
     // Dictionaries, rows of both days, and how far they are written.
-    expect(cuts).toBeGreaterThan(20);
+    expect(cuts).toBeGreaterThan(10);
   });
 });
 

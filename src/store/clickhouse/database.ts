@@ -33,6 +33,7 @@ import type {
   RowDatabase,
   Rows,
   RunStatement,
+  SampleWeights,
   StreamEnds,
 } from "../duckdb/row_database.js";
 import { type AddRow, type ColumnValue, TABLES } from "../duckdb/schema.js";
@@ -40,7 +41,7 @@ import type { Tier } from "../interface/tiers.js";
 import type { ClickhouseConnection } from "./connection.js";
 import { DayParts } from "./day_parts.js";
 import { DayRows } from "./day_rows.js";
-import { Fetches, fetchName } from "./fetches.js";
+import { Fetches, fetchName, valuesIn } from "./fetches.js";
 import { prepareDatabase } from "./opening.js";
 import { plain, RolledDay } from "./roll.js";
 import { RowBinary } from "./row_binary.js";
@@ -186,6 +187,10 @@ export class ClickhouseDatabase implements RowDatabase {
       : name;
   }
 
+  sampleSums(days: readonly Day[], need: Need, weights: SampleWeights): string {
+    return fetchName({ table: "sample_sums", parts: this.#parts.of(days), need, weights });
+  }
+
   rolledCounts(days: readonly Day[]): string {
     const rolled = days.filter((day) => this.tierOf(day) !== "raw");
     return fetchName({ table: "rolled_counts", parts: this.#parts.of(rolled) });
@@ -224,11 +229,8 @@ export class ClickhouseDatabase implements RowDatabase {
     const connection = await this.#instance.connect();
     const watch = setTimeout(() => connection.interrupt(), LONGEST_QUERY_MS);
     try {
-      return await read(
-        connection,
-        await this.#fetches.resolved(connection, sql, parameters),
-        parameters,
-      );
+      const resolved = await this.#fetches.resolved(connection, sql, parameters);
+      return await read(connection, resolved, valuesIn(resolved, parameters));
     } finally {
       clearTimeout(watch);
       connection.closeSync();

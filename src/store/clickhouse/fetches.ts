@@ -12,7 +12,8 @@ import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
 import { rowsOf } from "../duckdb/database.js";
-import type { DayTable, Need } from "../duckdb/row_database.js";
+import { SUMMED } from "../duckdb/kept_sums.js";
+import type { DayTable, Need, SampleWeights } from "../duckdb/row_database.js";
 import { TABLES } from "../duckdb/schema.js";
 import type { BesideTable, ClickhouseConnection } from "./connection.js";
 import { literal } from "./tables.js";
@@ -20,6 +21,12 @@ import { literal } from "./tables.js";
 /** What a query needs. Ids are text. */
 type PartFetch =
   | { readonly table: DayTable; readonly parts: readonly string[]; readonly need: Need }
+  | {
+      readonly table: "sample_sums";
+      readonly parts: readonly string[];
+      readonly need: Need;
+      readonly weights: SampleWeights;
+    }
   | { readonly table: "rolled_counts" | "row_counts"; readonly parts: readonly string[] };
 export type Fetch =
   | PartFetch
@@ -36,6 +43,10 @@ const COLUMNS: Readonly<Record<Fetch["table"], Readonly<Record<string, string>>>
   samples: SAMPLE_COLUMNS,
   events: TABLES.events,
   rolled_counts: { series_id: "UBIGINT", ts_ms: "BIGINT", instances: "DOUBLE" },
+  sample_sums: {
+    ...{ step: "BIGINT", stack_id: "UBIGINT", domain: "VARCHAR", label_id: "UBIGINT" },
+    ...Object.fromEntries(SUMMED.map((name) => [name, "DOUBLE"])),
+  },
   row_counts: { series_id: "UBIGINT", n: "BIGINT" },
   stacks: TABLES.stacks,
   frames: TABLES.frames,
@@ -55,6 +66,8 @@ export class Fetches {
   readonly #clickhouse: ClickhouseConnection;
   /** For files of fetched rows. */
   readonly #folder: string;
+  /** For names of temporary tables. */
+  #tables = 0;
 
   constructor(clickhouse: ClickhouseConnection, folder: string) {
     this.#clickhouse = clickhouse;
@@ -69,9 +82,9 @@ export class Fetches {
   ): Promise<string> {
     const named = [...new Set(sql.match(NAMED))];
     let text = sql;
-    for (const [at, name] of named.entries()) {
+    for (const name of named) {
       const fetch = JSON.parse(name.slice(MARK.length + 1, -1).replaceAll('""', '"')) as Fetch;
-      const table = `fetched_${at}`;
+      const table = `fetched_${this.#tables++}`;
       await this.into(connection, table, fetch, values);
       text = text.replaceAll(name, table);
     }
@@ -114,6 +127,22 @@ export class Fetches {
     } finally {
       rmSync(path, { force: true });
     }
+  }
+
+  async #weights(
+    connection: DuckDBConnection,
+    sql: string,
+    values: Readonly<Record<string, DuckDBValue>>,
+  ): Promise<BesideTable> {
+    const rows = await rowsOf(
+      connection,
+      await this.resolved(connection, sql, values),
+      valuesIn(sql, values),
+    );
+    return {
+      structure: "step Int64, samples_id UInt64, ms Int64, counts Int64",
+      lines: rows.map(({ step, samples_id: id, ms, counts }) => `${step}\t${id}\t${ms}\t${counts}`),
+    };
   }
 
   /** null: it has no rows. */
@@ -169,6 +198,12 @@ export class Fetches {
       beside.ids = { structure: "id UInt64", lines: ids };
     }
     const where = conditionOf(need, ids !== null);
+    if (fetch.table === "sample_sums") {
+      beside.weights = await this.#weights(connection, fetch.weights.sql, values);
+      return beside.weights.lines.length === 0
+        ? null
+        : { sql: sumsStatement(this.#clickhouse.database, where, fetch.weights), beside };
+    }
     if (need.newest !== true) {
       return { sql: `SELECT ${names} FROM ${from} FINAL WHERE ${where}`, beside };
     }
@@ -183,6 +218,31 @@ export class Fetches {
   }
 }
 
+/** Each sample counts for the time and the number of profiles that use it. */
+function sumsStatement(database: string, where: string, { ages }: SampleWeights): string {
+  const figures = SUMMED.join(", ");
+  const sums = SUMMED.map(
+    (name) => `sum(${name} * ${name.startsWith("live") ? "ms" : "counts"}) AS sum_${name}`,
+  );
+  const renamed = SUMMED.map((name) => `sum_${name} AS ${name}`);
+  const ofAges = ages === undefined ? "" : ` AND age_bucket BETWEEN ${ages[0]} AND ${ages[1]}`;
+  return `SELECT step, stack_id, domain, label_id, ${renamed.join(", ")} FROM (
+    SELECT step, stack_id, domain, label_id, ${sums.join(", ")} FROM (
+      SELECT profile_id AS samples_id, stack_id, domain, label_id, ${figures} FROM ${database}.samples FINAL
+      WHERE ${where} AND profile_id IN (SELECT samples_id FROM weights)${ofAges})
+    ALL INNER JOIN weights USING samples_id
+    GROUP BY step, stack_id, domain, label_id)`;
+}
+
+/** The values that a statement names. */
+export function valuesIn(
+  sql: string,
+  values: Readonly<Record<string, DuckDBValue>>,
+): Record<string, DuckDBValue> {
+  const used = new Set(Array.from(sql.matchAll(/\$(\w+)/g), ([, name]) => name));
+  return Object.fromEntries(Object.entries(values).filter(([name]) => used.has(name)));
+}
+
 /** Ids of the series that are needed; null: all. */
 async function seriesOf(
   connection: DuckDBConnection,
@@ -192,12 +252,10 @@ async function seriesOf(
   if (of === undefined || of === "true") {
     return null;
   }
-  const used = new Set(Array.from(of.matchAll(/\$(\w+)/g), ([, name]) => name));
-  const own = Object.fromEntries(Object.entries(values).filter(([name]) => used.has(name)));
   const rows = await rowsOf(
     connection,
     `SELECT s.series_id FROM series s WHERE ${of}`,
-    own as Record<string, DuckDBValue>,
+    valuesIn(of, values),
   );
   return rows.map(({ series_id }) => String(series_id));
 }

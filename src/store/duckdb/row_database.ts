@@ -42,6 +42,14 @@ export interface Need {
   readonly newest?: boolean;
 }
 
+/** How much each profile's samples count. */
+export interface SampleWeights {
+  /** A query with the columns step, samples_id, ms (for live figures) and counts (for allocated ones). */
+  readonly sql: string;
+  /** Classes of age that count, from the first to the last; undefined: all. */
+  readonly ages: readonly [number, number] | undefined;
+}
+
 /** What queries read. */
 export interface RowReader {
   /** Ascending. */
@@ -59,6 +67,11 @@ export interface RowReader {
   union(table: DayTable, days: readonly Day[], need: Need): string;
   /** How many instances the merged profiles of these days are sums of: columns series_id, ts_ms, instances. */
   rolledCounts(days: readonly Day[]): string;
+  /**
+   * Samples of several days, weighted and summed by stack, if the database itself can do it: columns step, stack_id, domain,
+   * label_id and {@link SUMMED}; for a FROM clause. Without it, the query sums the rows of {@link union}.
+   */
+  sampleSums?(days: readonly Day[], need: Need, weights: SampleWeights): string;
   /** Rows of a dictionary with these ids, for a FROM clause. */
   dictionary(table: "stacks" | "frames", ids: readonly bigint[]): string;
   /** Reads, also during a write. A query that takes too long ends with an error. */

@@ -13,13 +13,13 @@ import { matchersSql } from "./labels.js";
 import { type Selected, windowSums } from "./window_sums.js";
 
 /** Class b has ages of 2^(b-1) to 2^b ms. */
-function agesSql({ ages }: ProfileQuery): string {
-  if (ages === undefined) {
-    return "true";
-  }
-  const least = Math.ceil(Math.log2(Math.max(1, ages.leastMs))) + 1;
-  const most = Math.floor(Math.log2(Math.max(1, ages.mostMs)));
-  return `x.age_bucket BETWEEN ${least} AND ${most}`;
+function agesOf({ ages }: ProfileQuery): Selected["ages"] {
+  return ages === undefined
+    ? undefined
+    : [
+        Math.ceil(Math.log2(Math.max(1, ages.leastMs))) + 1,
+        Math.floor(Math.log2(Math.max(1, ages.mostMs))),
+      ];
 }
 
 export async function windowProfile(
@@ -33,7 +33,8 @@ export async function windowProfile(
       : await matchersSql(database, of);
   const selected = {
     condition,
-    ofSamples: samplesCondition(query),
+    ages: agesOf(query),
+    ofLabels: labelsCondition(query),
     labelSql: query.byLabel === undefined ? "''" : labelSql("$label"),
     service: serviceOf(of),
   };
@@ -60,13 +61,9 @@ function labelSql(name: string): string {
   return `coalesce(list_extract(l.vals, list_position(l.keys, ${name})), '')`;
 }
 
-function samplesCondition(query: ProfileQuery): Selected["ofSamples"] {
-  const { byLabel, where } = query;
+function labelsCondition({ byLabel, where }: ProfileQuery): Selected["ofLabels"] {
   return {
-    sql: [
-      agesSql(query),
-      ...(where === undefined ? [] : [`${labelSql("$where_name")} = $where_value`]),
-    ].join(" AND "),
+    sql: where === undefined ? "true" : `${labelSql("$where_name")} = $where_value`,
     values: {
       ...(byLabel === undefined ? {} : { label: byLabel }),
       ...(where === undefined ? {} : { where_name: where.name, where_value: where.value }),
