@@ -126,7 +126,6 @@ describe.skipIf(root === null)("a store in ClickHouse", () => {
     for (let at = 1; ; at++) {
       const isDone = at % 2 === 0;
       const name = `cut_${at}`;
-      await opening(server.store(name));
       const proxy = await Cutting.start(server, at, isDone);
       const cut = await openStore(proxy.store(name), { files: folder });
       const outcome = await cut.store.write([part()], 0).catch((error: unknown) => error as Error);

@@ -135,6 +135,8 @@ export class ClickhouseConnection {
       ...(query === null ? {} : { query }),
       // An error that comes late replaces the answer, instead of following it.
       wait_end_of_query: "1",
+      // The default of old versions.
+      output_format_json_quote_64bit_integers: "1",
       max_query_size: String(MOST_STATEMENT_BYTES),
       ...settings,
     });

@@ -366,10 +366,10 @@ export class ClickhouseDatabase implements RowDatabase {
     );
     await this.#clickhouse.run(
       `INSERT INTO ${database}.profiles (${names.join(", ")})
-        SELECT ${columns.join(", ")} FROM (SELECT * FROM ${database}.profiles FINAL WHERE part = '${to}')
+        SELECT ${columns.join(", ")} FROM (SELECT * FROM ${database}.profiles FINAL WHERE part = '${to}') AS late
         ANY INNER JOIN (
           SELECT series_id, min(ts_ms) AS first FROM ${database}.profiles WHERE part = '${from}' GROUP BY series_id
-        ) USING series_id
+        ) AS firsts USING series_id
         WHERE ts_ms + carry_ms > first`,
     );
   }

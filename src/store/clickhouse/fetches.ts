@@ -229,7 +229,7 @@ function sumsStatement(database: string, where: string, { ages }: SampleWeights)
   return `SELECT step, stack_id, domain, label_id, ${renamed.join(", ")} FROM (
     SELECT step, stack_id, domain, label_id, ${sums.join(", ")} FROM (
       SELECT profile_id AS samples_id, stack_id, domain, label_id, ${figures} FROM ${database}.samples FINAL
-      WHERE ${where} AND profile_id IN (SELECT samples_id FROM weights)${ofAges})
+      WHERE ${where} AND profile_id IN (SELECT samples_id FROM weights)${ofAges}) AS used
     ALL INNER JOIN weights USING samples_id
     GROUP BY step, stack_id, domain, label_id)`;
 }

@@ -38,8 +38,11 @@ export async function prepareDatabase(clickhouse: ClickhouseConnection): Promise
   if (names.size > 0) {
     await refuseOthers(clickhouse, names);
   }
+  if (TABLE_NAMES.every((table) => names.has(table))) {
+    return dialect;
+  }
   await clickhouse.run(`CREATE DATABASE IF NOT EXISTS ${database}`);
-  // `about` is created first and filled last: a database that a crash left without a version is ours.
+  // `about` is created first: a database that a crash left with some of the tables is ours.
   for (const table of TABLE_NAMES) {
     await clickhouse.run(createStatement(database, table, dialect));
   }

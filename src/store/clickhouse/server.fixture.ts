@@ -61,13 +61,13 @@ export class ClickhouseServer {
   /** `root`: the folder with usr/sbin/clickhouse-server (scripts/environment/clickhouse.mjs). */
   static async start(root: string): Promise<ClickhouseServer> {
     const folder = mkdtempSync(join(tmpdir(), "tidemark-clickhouse-"));
-    const port = await freePort();
+    const port = process.env.CHDB_PORT ? Number(process.env.CHDB_PORT) : await freePort();
     mkdirSync(join(folder, "config.d"));
     writeFileSync(join(folder, "config.xml"), config(folder, port));
     writeFileSync(join(folder, "config.d", "tidemark.xml"), readFileSync(SHIPPED));
     writeFileSync(join(folder, "users.xml"), users);
     const server = new ClickhouseServer(root, folder, port);
-    await server.begin();
+    if (!process.env.CHDB_PORT) await server.begin();
     return server;
   }
 
