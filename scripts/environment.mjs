@@ -22,6 +22,7 @@ import {
 } from "./environment/interpreters.mjs";
 import { makeApiServer, makeHelm } from "./environment/kubernetes.mjs";
 import {
+  makeChdb,
   makeKubernetesSchemas,
   makePackages,
   makePackagingTools,
@@ -47,6 +48,7 @@ import { root, setUp } from "./setup.mjs";
  *   test/requirements.txt (NumPy, pandas, FastAPI, uvicorn, gevent, pytest, ...)
  * @property {string | null} torchPython the same for test/requirements-torch.txt
  * @property {string | null} tensorflowPython the same for test/requirements-tensorflow.txt
+ * @property {string | null} chdbPython the same for test/requirements-chdb.txt (ClickHouse's newest engine)
  * @property {string | null} sendersPython the same for test/requirements-senders.txt (profilers that
  *   send to a server)
  * @property {string | null} schemasPython the same for test/requirements-kubernetes.txt (the API's schemas)
@@ -131,6 +133,7 @@ export async function makeEnvironment({ long = false } = {}) {
   const packagesPython = await orSkip("PyPI packages", () => makePackages(local));
   const torchPython = await orSkip("torch", () => makeTorch(local));
   const tensorflowPython = await orSkip("TensorFlow", () => makeTensorflow(local, long));
+  const chdbPython = await orSkip("chdb", () => makeChdb(local, long));
   const sendersPython = await orSkip("profilers that send", () => makeSenders(local));
   const schemasPython = await orSkip("schemas of Kubernetes", () => makeKubernetesSchemas(local));
   const helm = await orSkip("Helm", makeHelm);
@@ -158,6 +161,7 @@ export async function makeEnvironment({ long = false } = {}) {
     packagesPython,
     torchPython,
     tensorflowPython,
+    chdbPython,
     sendersPython,
     schemasPython,
     helm,

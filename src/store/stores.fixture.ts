@@ -3,13 +3,14 @@ import { readdirSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { expect } from "vitest";
-import { ClickhouseServer } from "./clickhouse/server.fixture.js";
+import { ChdbServer, ClickhouseServer } from "./clickhouse/server.fixture.js";
 import { openStore, type Store } from "./index.js";
 import type { StoreSettings } from "./interface/store.js";
 
 /** What the set-up of the tests found (scripts/environment.mjs). */
 interface Environment {
   readonly clickhouse: string | null;
+  readonly chdbPython: string | null;
   readonly skipped: readonly { readonly what: string; readonly why: string }[];
 }
 
@@ -64,16 +65,17 @@ function databaseOf(folder: string): string {
   return basename(folder).replaceAll(/\W/g, "_");
 }
 
-function clickhouseStore({ clickhouse, skipped }: Environment): TestedStore {
-  let server: Promise<ClickhouseServer> | null = null;
+function clickhouseStore(
+  name: string,
+  whyNot: string | null,
+  start: () => Promise<ClickhouseServer | ChdbServer>,
+): TestedStore {
+  let server: Promise<ClickhouseServer | ChdbServer> | null = null;
   return {
-    name: "clickhouse",
-    whyNot:
-      clickhouse === null
-        ? (skipped.find(({ what }) => what === "ClickHouse")?.why ?? "it is not installed")
-        : null,
+    name,
+    whyNot,
     async open(folder, settings = {}) {
-      server ??= ClickhouseServer.start(clickhouse ?? "");
+      server ??= start();
       const name = (await server).store(databaseOf(folder));
       return (await openStore(name, { ...settings, files: folder })).store;
     },
@@ -113,13 +115,22 @@ function clickhouseStore({ clickhouse, skipped }: Environment): TestedStore {
 }
 
 /** Those that can be tested here, and those that are reported as skipped. */
-export function testedStores(environment: Environment): {
+export function testedStores({ clickhouse, chdbPython, skipped }: Environment): {
   stores: TestedStore[];
   missing: TestedStore[];
 } {
+  const why = (found: string | null | undefined, name: string) =>
+    typeof found === "string"
+      ? null
+      : (skipped.find(({ what }) => what === name)?.why ?? "it is not installed");
   const all = [
     duckdb,
-    clickhouseStore({ ...environment, clickhouse: environment.clickhouse ?? null }),
+    clickhouseStore("clickhouse", why(clickhouse, "ClickHouse"), () =>
+      ClickhouseServer.start(clickhouse ?? ""),
+    ),
+    clickhouseStore("clickhouse (chdb)", why(chdbPython, "chdb"), () =>
+      ChdbServer.start(chdbPython ?? ""),
+    ),
   ];
   return {
     stores: all.filter(({ whyNot }) => whyNot === null),

@@ -367,7 +367,7 @@ export class ClickhouseDatabase implements RowDatabase {
     await this.#clickhouse.run(
       `INSERT INTO ${database}.profiles (${names.join(", ")})
         SELECT ${columns.join(", ")} FROM (SELECT * FROM ${database}.profiles FINAL WHERE part = '${to}') AS late
-        ANY INNER JOIN (
+        ALL INNER JOIN (
           SELECT series_id, min(ts_ms) AS first FROM ${database}.profiles WHERE part = '${from}' GROUP BY series_id
         ) AS firsts USING series_id
         WHERE ts_ms + carry_ms > first`,

@@ -5,7 +5,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 
 export const USER = "default";
 /** Its characters have a meaning in addresses. */
@@ -61,13 +63,13 @@ export class ClickhouseServer {
   /** `root`: the folder with usr/sbin/clickhouse-server (scripts/environment/clickhouse.mjs). */
   static async start(root: string): Promise<ClickhouseServer> {
     const folder = mkdtempSync(join(tmpdir(), "tidemark-clickhouse-"));
-    const port = process.env.CHDB_PORT ? Number(process.env.CHDB_PORT) : await freePort();
+    const port = await freePort();
     mkdirSync(join(folder, "config.d"));
     writeFileSync(join(folder, "config.xml"), config(folder, port));
     writeFileSync(join(folder, "config.d", "tidemark.xml"), readFileSync(SHIPPED));
     writeFileSync(join(folder, "users.xml"), users);
     const server = new ClickhouseServer(root, folder, port);
-    if (!process.env.CHDB_PORT) await server.begin();
+    await server.begin();
     return server;
   }
 
@@ -109,19 +111,8 @@ export class ClickhouseServer {
     return `clickhouse://${user}:${encodeURIComponent(password)}@127.0.0.1:${this.port}/${database}`;
   }
 
-  async query(sql: string): Promise<string> {
-    const answer = await fetch(`http://127.0.0.1:${this.port}/`, {
-      method: "POST",
-      body: sql,
-      headers: {
-        authorization: `Basic ${Buffer.from(`${USER}:${PASSWORD}`).toString("base64")}`,
-      },
-    });
-    const text = await answer.text();
-    if (!answer.ok) {
-      throw new Error(text);
-    }
-    return text.trimEnd();
+  query(sql: string): Promise<string> {
+    return asked(this.port, sql);
   }
 
   async kill(signal: "SIGKILL" | "SIGTERM" = "SIGKILL"): Promise<void> {
@@ -136,6 +127,63 @@ export class ClickhouseServer {
     await this.kill();
     rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+/** ClickHouse's newest engine in a process of Python (test/programs/chdb_server.py). */
+export class ChdbServer {
+  readonly #folder: string;
+  readonly #child: ChildProcess;
+  readonly #port: number;
+
+  private constructor(folder: string, child: ChildProcess, port: number) {
+    this.#folder = folder;
+    this.#child = child;
+    this.#port = port;
+  }
+
+  /** `python`: an interpreter with chdb. */
+  static async start(python: string): Promise<ChdbServer> {
+    const folder = mkdtempSync(join(tmpdir(), "tidemark-chdb-"));
+    const program = fileURLToPath(
+      new URL("../../../test/programs/chdb_server.py", import.meta.url),
+    );
+    const child = spawn(python, [program, folder], { stdio: ["ignore", "pipe", "inherit"] });
+    const ended = once(child, "exit").then(() => {
+      throw new Error("chdb_server.py ended");
+    });
+    ended.catch(() => {});
+    const [said] = await Promise.race([ended, once(child.stdout as Readable, "data")]);
+    return new ChdbServer(folder, child, Number(String(said)));
+  }
+
+  store(database: string): string {
+    return `clickhouse://127.0.0.1:${this.#port}/${database}`;
+  }
+
+  query(sql: string): Promise<string> {
+    return asked(this.#port, sql);
+  }
+
+  async stop(): Promise<void> {
+    this.#child.kill("SIGKILL");
+    await once(this.#child, "exit");
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+async function asked(port: number, sql: string): Promise<string> {
+  const answer = await fetch(`http://127.0.0.1:${port}/`, {
+    method: "POST",
+    body: sql,
+    headers: {
+      authorization: `Basic ${Buffer.from(`${USER}:${PASSWORD}`).toString("base64")}`,
+    },
+  });
+  const text = await answer.text();
+  if (!answer.ok) {
+    throw new Error(text);
+  }
+  return text.trimEnd();
 }
 
 async function freePort(): Promise<number> {

@@ -28,7 +28,7 @@ export function dialectOf(version: string): Dialect | null {
 
 const OLDEST = [18, 16] as const;
 export const OLDEST_TEXT = OLDEST.join(".");
-/** Codecs are of 19.1, `fsync_after_insert` and `mutations_sync` of 20. */
+/** Both are older, but 20 was not looked at. */
 const MODERN_MAJOR = 21;
 
 const TYPES: Readonly<Record<string, string>> = {
