@@ -1,8 +1,10 @@
 /** Days (UTC) and their names. */
 import type { TimeMs } from "../../model/base/units.js";
-import type { Day } from "./row_database.js";
 
 const MS_PER_DAY = 86_400_000;
+
+/** "2026-11-25" */
+export type Day = string;
 
 export function dayNamed(timeMs: TimeMs): Day {
   return new Date(Math.floor(timeMs / MS_PER_DAY) * MS_PER_DAY).toISOString().slice(0, 10);

@@ -5,14 +5,14 @@
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
 import type { Bytes, TimeMs } from "../../model/base/units.js";
 import type { Tier } from "../interface/tiers.js";
+import type { Day } from "./days.js";
 import type { KeptSums } from "./kept_sums.js";
 import type { ColumnValue, TableName } from "./schema.js";
 import type { RowSink } from "./stream_rows.js";
 
 export type Rows = Record<string, DuckDBValue>[];
 
-/** "2026-11-25" */
-export type Day = string;
+export type { Day };
 
 export const DAY_TABLES = [
   "metrics",
