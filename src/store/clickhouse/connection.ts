@@ -30,35 +30,41 @@ export interface ClickhouseAddress {
 export function clickhouseAddress(name: string): ClickhouseAddress {
   const next = "name it as in --store clickhouse://USER:PASSWORD@HOST:8123/DATABASE";
   const shown = name.replace(/:[^/@]*@/, ":...@");
-  let url: URL;
+  let address: ClickhouseAddress;
   try {
-    url = new URL(name.replace(/^clickhouse:/, "http:"));
+    address = partsOf(name);
   } catch {
     throw badUsage(`this is not an address of ClickHouse: ${oneLine(shown, 100)}`, next);
   }
-  const database = decodeURIComponent(url.pathname.slice(1)) || USUAL_DATABASE;
-  if (!/^[A-Za-z_]\w{0,63}$/.test(database)) {
+  if (!/^[A-Za-z_]\w{0,63}$/.test(address.database)) {
     throw badUsage(
-      `this is not a name of a database: ${oneLine(database, 100)}`,
+      `this is not a name of a database: ${oneLine(address.database, 100)}`,
       "use letters, digits and _",
     );
   }
+  return address;
+}
+
+/** Throws if it is no URL, has broken escapes, or has more than an address. */
+function partsOf(name: string): ClickhouseAddress {
+  const url = new URL(name.replace(/^clickhouse:/, "http:"));
   if (url.search !== "" || url.hash !== "") {
-    throw badUsage(`an address of ClickHouse has no options: ${oneLine(shown, 100)}`, next);
+    throw new Error("an address has no options");
   }
   return {
-    host: url.hostname,
+    // An address of IPv6 has brackets.
+    host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
     // An address of HTTP leaves out port 80.
     port: /:80(\/|$)/.test(name) ? 80 : Number(url.port) || USUAL_PORT,
     user: decodeURIComponent(url.username) || "default",
     password: decodeURIComponent(url.password),
-    database,
+    database: decodeURIComponent(url.pathname.slice(1)) || USUAL_DATABASE,
   };
 }
 
 /** The address without its password. */
 export function placeOf({ host, port, user, database }: ClickhouseAddress): string {
-  return `clickhouse://${user}@${host}:${port}/${database}`;
+  return `clickhouse://${user}@${host.includes(":") ? `[${host}]` : host}:${port}/${database}`;
 }
 
 /** A table that travels beside a query: one line for each row, values separated by tabs. */
