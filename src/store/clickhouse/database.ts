@@ -20,7 +20,7 @@ import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from "@duckdb/node
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
-import { createMetaTables, openInstance, rowsOf } from "../duckdb/database.js";
+import { openInstance, rowsOf } from "../duckdb/database.js";
 import { dayNamed } from "../duckdb/days.js";
 import { KeptSums } from "../duckdb/kept_sums.js";
 import type {
@@ -42,24 +42,13 @@ import type { ClickhouseConnection } from "./connection.js";
 import { DayParts } from "./day_parts.js";
 import { DayRows } from "./day_rows.js";
 import { Fetches, fetchName, valuesIn } from "./fetches.js";
+import { copyMetadata, LOCAL_TABLES } from "./local_copy.js";
 import { prepareDatabase } from "./opening.js";
 import { plain, RolledDay } from "./roll.js";
 import { RowBinary } from "./row_binary.js";
-import { CLICKHOUSE_TABLES, columnNames, columnTypes, type Dialect } from "./tables.js";
+import { columnNames, columnTypes, type Dialect } from "./tables.js";
 
 const LONGEST_QUERY_MS: Millis = 30_000;
-const LOCAL_TABLES = ["series", "labels"] as const satisfies MetaTable[];
-/** Tables of metadata that are copied at a start, besides {@link LOCAL_TABLES}. */
-const COPIED = ["streams", "verdicts", "verdict_holders", "label_values"] as const;
-const DUCKDB_TYPES: Readonly<Record<string, string>> = {
-  UInt64: "UBIGINT",
-  Int64: "BIGINT",
-  Int32: "INTEGER",
-  Float64: "DOUBLE",
-  String: "VARCHAR",
-  "Array(String)": "VARCHAR[]",
-};
-
 export class ClickhouseDatabase implements RowDatabase {
   readonly #clickhouse: ClickhouseConnection;
   readonly #instance: DuckDBInstance;
@@ -104,7 +93,8 @@ export class ClickhouseDatabase implements RowDatabase {
       const parts = await DayParts.open(clickhouse);
       const opened = { fetches, parts, folder: files, dialect };
       const database = new ClickhouseDatabase(clickhouse, { instance, metaWriter }, opened);
-      await database.#copyMeta();
+      await copyMetadata(clickhouse, fetches, metaWriter);
+      await database.#takeApplied();
       return database;
     } catch (error) {
       instance.closeSync();
@@ -112,30 +102,7 @@ export class ClickhouseDatabase implements RowDatabase {
     }
   }
 
-  async #copyMeta(): Promise<void> {
-    const { metaWriter } = this;
-    const known = [...LOCAL_TABLES, ...COPIED];
-    for (const table of [...known, "swept"]) {
-      await metaWriter.run(`DROP TABLE IF EXISTS ${table}`);
-    }
-    await createMetaTables(metaWriter, LOCAL_TABLES);
-    await metaWriter.run(
-      `CREATE TABLE label_values (service VARCHAR, label VARCHAR, value VARCHAR,
-        PRIMARY KEY (service, label, value))`,
-    );
-    for (const table of known) {
-      const columns = Object.fromEntries(
-        Object.entries(CLICKHOUSE_TABLES[table].columns).map(([name, type]) => [
-          name,
-          DUCKDB_TYPES[type] ?? type,
-        ]),
-      );
-      const names = columnNames(table).join(", ");
-      const sql = `SELECT ${names} FROM ${this.#clickhouse.database}.${table} FINAL`;
-      await this.#fetches.saved({ sql, beside: {} }, columns, (rows) =>
-        metaWriter.run(`INSERT INTO ${table} (${names}) SELECT ${names} FROM ${rows}`),
-      );
-    }
+  async #takeApplied(): Promise<void> {
     const applied = await this.#clickhouse.rows(
       `SELECT day, stream, end_offset FROM ${this.#clickhouse.database}.applied FINAL`,
     );

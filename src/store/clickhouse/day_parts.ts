@@ -79,7 +79,11 @@ export class DayParts {
   async remove(day: Day): Promise<void> {
     const before = this.partOf(day);
     await this.#set(day, null);
-    await this.drop(before);
+    const retired = this.#retired.filter((part) => part.startsWith(day));
+    for (const part of [before, ...retired]) {
+      await this.drop(part);
+    }
+    this.#retired = this.#retired.filter((part) => !retired.includes(part));
     await this.#clickhouse.run(
       `ALTER TABLE ${this.#clickhouse.database}.applied DROP PARTITION ${literal(day)}`,
     );
