@@ -5,7 +5,7 @@
 const rows = [
   ["model"],
   ["linux"],
-  ["cpython", "native", "segment", "gpu", "formats", "recording", "lint", "plan"],
+  ["cpython", "native", "segment", "gpu", "formats", "recording", "kubernetes", "lint", "plan"],
   ["ledger"],
   ["holders", "diagnose"],
   ["record"],
@@ -32,6 +32,12 @@ module.exports = {
       severity: "error",
       from: { path: "^src/recording/" },
       to: { path: "^src/", pathNot: "^src/(recording|model)/" },
+    },
+    {
+      name: "kubernetes-uses-model-only",
+      severity: "error",
+      from: { path: "^src/kubernetes/" },
+      to: { path: "^src/", pathNot: "^src/(kubernetes|model)/" },
     },
     {
       name: "lint-uses-model-only",

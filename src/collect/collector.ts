@@ -1,7 +1,8 @@
 /**
  * Watches the Python programs of a host.
  *
- *     every 3 s   /proc ──scan──> programs ──policy──> nothing | from outside | may have the agent
+ *     every 3 s, sooner after a start (scan_pace.ts)
+ *                 /proc ──scan──> programs ──policy──> nothing | from outside | may have the agent
  *                                                                   │               │
  *                                                                   ▼               ▼ choice: room, share, turns
  *                                                  recordings, and the server   attach ... leave
@@ -21,9 +22,8 @@
  * All recorders share one Node process and one CPU budget (record/budget/cpu_budget.ts).
  */
 import { statSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { PythonScan, type ScannedProcess } from "../linux/index.js";
+import { PythonScan, RecentTexts, type ScannedProcess } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../model/base/units.js";
 import { ActionLog } from "../recording/action_log.js";
@@ -35,13 +35,15 @@ import { rssOf, Triggers } from "./captures/triggers.js";
 import { LastMoments } from "./ends/last_moments.js";
 import { ProcessEvents } from "./ends/process_events.js";
 import { Artifacts } from "./kept/artifacts.js";
+import { Backlog } from "./kept/backlog.js";
 import { KeptRecordings } from "./kept/kept_recordings.js";
 import { Uploads } from "./kept/uploads.js";
 import { PodIdentities } from "./kubernetes/pod_identities.js";
 import { boundsOf } from "./policy/bounds.js";
 import { chooseAgents, isInShare } from "./policy/choice.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy/policy.js";
-import { type Chosen, isInWindow, type Program, programsOf, ruleFor } from "./policy/programs.js";
+import { type Chosen, isInWindow, type Program } from "./policy/programs.js";
+import { RuledPrograms } from "./policy/ruled_programs.js";
 import {
   FIRST_RETRY_MS,
   type Growing,
@@ -53,6 +55,8 @@ import {
 import { type Judged, VerdictTurns } from "./recordings/verdicts.js";
 import type { WatchEvent } from "./recordings/watch_event.js";
 import { Remote } from "./remote/remote.js";
+import { TimedCaptures } from "./remote/timed_captures.js";
+import { ScanPace } from "./scan_pace.js";
 
 export interface WatchOptions {
   /** The policy file, read again when it changes; null: the default policy. */
@@ -65,30 +69,40 @@ export interface WatchOptions {
   readonly actionsTo: Destination | null;
   readonly until: AbortSignal;
   readonly onEvent: (event: WatchEvent) => void;
+  /** Distance of scans while nothing starts; left out: 3 s. */
+  readonly scanMs?: Millis;
 }
 
-const SCAN_MS: Millis = 3_000;
+/** How old a figure of a control group may be, which programs share. Less than any interval between two readings of one. */
+const TEXTS_MS: Millis = 500;
 const TIDY_MS: Millis = 60_000;
 /** Interval between two lines with the number of watched programs. */
 const COUNT_MS: Millis = 60_000;
 /** A program that ends sooner is not recorded. */
 const LEAST_AGE_MS: Millis = 5_000;
+/** A program of this age is counted: it was recorded at the scan before, if at all. */
+const COUNTED_MS: Millis = 8_000;
 
 export class Collector {
+  readonly #ruled = new RuledPrograms();
   readonly #options: WatchOptions;
   readonly #scan = new PythonScan();
+  readonly #pace: ScanPace;
   readonly #kept: KeptRecordings;
   readonly #recorders: Recorders;
-  readonly #triggers = new Triggers();
+  readonly #texts = new RecentTexts(monotonicMs, TEXTS_MS);
+  readonly #triggers = new Triggers(this.#texts);
   readonly #artifacts: Artifacts;
   readonly #captures: Captures;
   readonly #uploads: Uploads | null;
+  readonly #backlog: Backlog | null;
   readonly #events: ProcessEvents;
   readonly #lastMoments: LastMoments;
   readonly #actions: Actions;
   readonly #watched = new Map<string, Watched>();
   readonly #pods: PodIdentities;
   readonly #remote: Remote;
+  readonly #timed: TimedCaptures;
   /** Of this host; `#policy` is the same with what the server hands out. */
   #local: Policy;
   #policy: Policy;
@@ -101,16 +115,18 @@ export class Collector {
   /** Throws TidemarkError for a policy or a folder that cannot be used. */
   constructor(options: WatchOptions) {
     this.#options = options;
-    const { policyPath } = options;
+    const { policyPath, scanMs } = options;
+    this.#pace = new ScanPace({ clock: monotonicMs, ...(scanMs && { everyMs: scanMs }) });
     this.#local = policyPath === null ? DEFAULT_POLICY : readPolicy(policyPath);
     this.#policy = this.#local;
     this.#remote = new Remote(options.to, options.until, options.onEvent);
     this.#policyMs = policyPath === null ? 0 : changedMs(policyPath);
-    this.#kept = new KeptRecordings(options.folder);
+    this.#kept = new KeptRecordings(options.folder, options.to !== null);
     this.#recorders = new Recorders({
       kept: this.#kept,
       to: options.to,
       pollMs: () => boundsOf(this.#policy).pollMs,
+      texts: this.#texts,
       onEvent: options.onEvent,
       onEnded: (one, growing, end) => this.#ended(one, growing, end),
     });
@@ -122,12 +138,27 @@ export class Collector {
       clock: monotonicMs,
       onUnavailable: (why) => options.onEvent({ kind: "no-events", why }),
       onLost: () => options.onEvent({ kind: "events-lost" }),
+      onStarted: (pid) => {
+        this.#scan.examine(pid);
+        this.#pace.hasten();
+      },
+    });
+    this.#timed = new TimedCaptures({
+      clock: monotonicMs,
+      programs: () => [...this.#watched.values()],
+      capture: (wanted) => {
+        want(wanted);
+        this.#captures.next(boundsOf(this.#policy).captures, monotonicMs());
+      },
+      answer: (request, programs, why) => this.#remote.answer(request, programs, why),
     });
     this.#lastMoments = new LastMoments({
       ...{ events: this.#events, clock: monotonicMs, capture: want },
     });
     this.#uploads =
       options.to === null ? null : new Uploads(options.to, this.#artifacts, options.onEvent);
+    this.#backlog =
+      options.to === null ? null : new Backlog(options.to, this.#kept, options.onEvent);
     this.#actions = new Actions({
       log: new ActionLog(options.folder, (why) => options.onEvent({ kind: "log-failed", why })),
       leases: options.actionsTo === null ? null : new Leases(options.actionsTo),
@@ -135,6 +166,7 @@ export class Collector {
       holdsNow: (program, condition) => this.#triggers.holdsNow(program, condition, monotonicMs()),
       ruleOf: ({ root }) => this.#watched.get(root.key)?.rule.actions ?? null,
       programs: () => [...this.#watched.values()].map(({ program }) => program),
+      podOf: ({ root }) => this.#pods.podOf(root),
       capture: want,
       recordingOf: ({ root }) => this.#watched.get(root.key)?.growing?.path ?? null,
       onEvent: options.onEvent,
@@ -153,13 +185,15 @@ export class Collector {
       this.#events.start();
       await this.#pods.ready();
       while (!until.aborted) {
+        this.#pace.begin();
         this.#readPolicyAgain();
         this.#policy = this.#remote.policyWith(this.#local);
         this.#pollPrograms();
         this.#captures.next(boundsOf(this.#policy).captures, monotonicMs());
+        this.#backlog?.next(monotonicMs());
         this.#uploads?.next(boundsOf(this.#policy).sendBytes, monotonicMs());
         this.#tidy();
-        await sleep(SCAN_MS, undefined, { signal: until }).catch(() => {});
+        await this.#pace.next(until);
       }
     } finally {
       await this.#leaveAll();
@@ -173,6 +207,7 @@ export class Collector {
       stop.abort();
     }
     this.#lastMoments.close();
+    this.#timed.close();
     const captured = this.#captures.close();
     await Promise.all([
       ...growing.map(({ ended }) => ended),
@@ -181,6 +216,7 @@ export class Collector {
       this.#pods.close(),
       this.#remote.close(),
       this.#uploads?.close(),
+      this.#backlog?.close(),
     ]);
     await this.#verdicts.settled();
     this.#kept.close();
@@ -190,10 +226,9 @@ export class Collector {
     const nowMs = monotonicMs();
     const seen = new Set<string>();
     const processes = this.#scan.read(nowMs).map((one) => this.#pods.identified(one));
-    for (const program of programsOf(processes)) {
+    for (const { program, rule } of this.#ruled.of(processes, this.#policy)) {
       const { key } = program.root;
       seen.add(key);
-      const rule = ruleFor(program, this.#policy);
       const known = this.#watched.get(key);
       if (known === undefined) {
         this.#watched.set(key, {
@@ -217,7 +252,11 @@ export class Collector {
       }
     }
     this.#choose(seen, nowMs);
+    this.#hasten(seen);
     this.#remote.next(nowMs);
+    for (const request of this.#remote.takeCaptures(nowMs)) {
+      this.#timed.add(request);
+    }
     this.#remote.report([...this.#watched.values()], nowMs);
     const living = [...this.#watched.values()].filter(({ program: { root } }) =>
       seen.has(root.key),
@@ -229,6 +268,19 @@ export class Collector {
     this.#trigger(living, nowMs);
     this.#judge(nowMs);
     this.#count(seen, nowMs);
+  }
+
+  /** A program is recorded as soon as it is old enough. */
+  #hasten(seen: ReadonlySet<string>): void {
+    const left = [...this.#watched].flatMap(([key, { program, rule, growing }]) =>
+      seen.has(key) && growing === null && rule.watch !== "never"
+        ? LEAST_AGE_MS - ageMs(program.root)
+        : [],
+    );
+    const first = Math.min(...left.filter((ms) => ms > 0));
+    if (Number.isFinite(first)) {
+      this.#pace.hasten(first);
+    }
   }
 
   #choose(seen: ReadonlySet<string>, nowMs: Millis): void {
@@ -356,7 +408,7 @@ export class Collector {
   /** Short programs start and end all the time, so one line per minute is enough. */
   #count(seen: ReadonlySet<string>, nowMs: Millis): void {
     const all = [...this.#watched]
-      .filter(([key, one]) => seen.has(key) && ageMs(one.program.root) >= SCAN_MS + LEAST_AGE_MS)
+      .filter(([key, one]) => seen.has(key) && ageMs(one.program.root) >= COUNTED_MS)
       .map(([, one]) => one);
     const withAgent = all.filter(({ growing }) => growing?.kind === "agent").length;
     const outside = all.filter(({ growing }) => growing?.kind === "outside").length;

@@ -1,9 +1,11 @@
 /** What the policy applies to each program, without attaching to any: `tidemark watch --once` and `--check`. */
 import { PythonScan, userName } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
+import type { PodJson } from "../model/documents/action_document.js";
 import type { WatchJson, WatchRowJson } from "../model/documents/watch_document.js";
 import type { ServiceIdentity } from "../model/wire/identity.js";
 import { otherRecorderOf } from "../record/index.js";
+import { lackedForEviction } from "./actions/perform.js";
 import { PodIdentities } from "./kubernetes/pod_identities.js";
 import { boundsOf } from "./policy/bounds.js";
 import { chooseAgents, isInShare } from "./policy/choice.js";
@@ -49,7 +51,7 @@ export async function watchDocument(
     policy: policyPath ?? "",
     settings: settingsOf(policy),
     programs: rows
-      .map((row) => documentOf(row, turnOf(row)))
+      .map((row) => documentOf(row, turnOf(row), pods.podOf(row.program.root)))
       .sort((a, b) => b.rssBytes - a.rssBytes),
   };
 }
@@ -102,7 +104,11 @@ function turnsOf(rows: readonly Row[], policy: Policy): Map<string, string> {
   );
 }
 
-function documentOf({ program, rule, ...row }: Row, turn: string): WatchRowJson {
+function documentOf(
+  { program, rule, ...row }: Row,
+  turn: string,
+  pod: PodJson | undefined,
+): WatchRowJson {
   const { root, processes, rssBytes } = program;
   return {
     pid: root.pid,
@@ -120,8 +126,14 @@ function documentOf({ program, rule, ...row }: Row, turn: string): WatchRowJson 
     ...row,
     turn,
     triggers: rule.triggers.map(triggerText),
-    actions: rule.actions === null ? "" : actionsText(rule.actions),
+    actions: rule.actions === null ? "" : actionsText(rule.actions, evictionText(pod)),
   };
+}
+
+function evictionText(pod: PodJson | undefined): string {
+  return pod === undefined
+    ? `never: ${lackedForEviction(pod, true)}`
+    : `pod ${pod.namespace}/${pod.name}`;
 }
 
 function namesOf({ namespace, pod, workload }: ServiceIdentity) {

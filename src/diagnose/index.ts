@@ -32,3 +32,4 @@ export { framesOf, SiteHistoryBuilder } from "./sites/site_history.js";
 export { judgeSites, type SiteCourse, type SiteJudgement } from "./sites/suspects.js";
 export { diagnose } from "./verdict/verdict.js";
 export { ADVICE } from "./wording/advice.js";
+export { killsText } from "./wording/fleet_sentence.js";

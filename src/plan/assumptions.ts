@@ -5,8 +5,10 @@ import { supportsFlash } from "./device/gpus.js";
 import { expertsOf } from "./divisible.js";
 import { llamaNameOf } from "./job/cache_types.js";
 import { expertDivision } from "./job/experts.js";
+import { loadsWide, refusedByOlder } from "./job/loading.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
+import { olderFp8Cache } from "./job/served_type.js";
 import {
   autoCacheType,
   bytesOfNextToken,
@@ -15,6 +17,7 @@ import {
 } from "./serve/attention_cache.js";
 import { olderLatentCache } from "./serve/latent.js";
 import { servedShape } from "./serve/served_by.js";
+import { stagesOf } from "./serve/stages.js";
 import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
 import { withoutEffect } from "./without_effect.js";
 
@@ -90,7 +93,11 @@ function cacheNotes(model: ModelShape, options: ServeOptions): string[] {
   );
   const hasLatent = attention.some(({ latent }) => latent !== undefined);
   const older = hasLatent ? olderLatentCache(model, options) : null;
-  const format = cacheFormat(model, options);
+  const stages = stagesOf(model, options);
+  const format = cacheFormat(model, options, [
+    stages[0]?.layers[0] ?? 0,
+    stages.at(-1)?.layers[1] ?? 0,
+  ]);
   const bytes =
     older === null
       ? 0
@@ -153,6 +160,8 @@ export function limitsOf(
     ...withoutEffect(model, options, request),
     ...unevenExperts(model, options),
     ...dequantized(model, options),
+    ...refusedByOlder(model, options),
+    ...(options.mode === "serve" ? olderFp8Cache(options) : []),
     ...(convertsFile(model, options) && model.stored.quantization !== null
       ? [
           "transformers converts the quantized tensors of a GGUF file to the compute type when it loads them",
@@ -162,7 +171,13 @@ export function limitsOf(
 }
 
 /** A full training of a quantized checkpoint that libraries can convert. */
-function dequantized({ stored }: ModelShape, options: PlanOptions): string[] {
+function dequantized(model: ModelShape, options: PlanOptions): string[] {
+  const { stored } = model;
+  const wide =
+    options.mode === "train" && options.method === "full" ? null : loadsWide(model, options);
+  if (wide !== null) {
+    return [wide];
+  }
   return options.mode === "train" &&
     options.method === "full" &&
     stored.quantization !== null &&

@@ -5,6 +5,7 @@ import type { AttentionImplementation } from "./blocks/rules.js";
 import { type Gpu, USUAL_GPU } from "./device/gpus.js";
 import { BLOCK_CACHE_TYPES, type CacheType } from "./job/cache_types.js";
 import { fewestCopies } from "./job/experts.js";
+import { loadsWide, requireLoadable } from "./job/loading.js";
 import type {
   ComputeDType,
   Engine,
@@ -19,6 +20,7 @@ import type {
   TrainOptions,
 } from "./job/options.js";
 import { canDequantize, convertsFile } from "./job/options.js";
+import { servedType } from "./job/served_type.js";
 import type { ModelShape, QuantizedWeights } from "./shape/model_shape.js";
 
 /** All options; absent ones get their defaults here. */
@@ -74,9 +76,17 @@ function trainOptions(
   { gpu, dtype }: Chosen,
 ): TrainOptions {
   const stored = convertsFile(model, { mode: "train" }) ? null : model.stored.quantization;
-  const quantizes = request.quantize !== undefined || stored !== null;
-  const method = request.method ?? (quantizes ? "qlora" : "full");
+  const library: Library = request.train?.library ?? "transformers";
+  const loaded = { mode: "train", gpu, library, quantize: request.quantize } as const;
+  const isWide = loadsWide(model, loaded);
+  const quantizes = (request.quantize !== undefined || stored !== null) && isWide === null;
+  const method =
+    request.method ?? (quantizes ? "qlora" : isWide === null || stored === null ? "full" : "lora");
   requireOneQuantization(request, stored);
+  requireLoadable(model, loaded);
+  if (method === "qlora" && isWide !== null) {
+    throw badUsage(isWide, "use --method lora");
+  }
   if (method === "full" && request.quantize !== undefined) {
     throw badUsage(
       "quantized weights cannot be trained",
@@ -112,7 +122,6 @@ function trainOptions(
   requireOffload(sharding);
   const sharded = sharding.kind !== "ddp";
   // A checkpoint in fp32 stays so, and 16-bit products are autocast's; FSDP and DeepSpeed keep fp32 copies of what they train.
-  const library: Library = request.train?.library ?? "transformers";
   // prepare_model_for_kbit_training of PEFT converts everything that is not quantized to fp32, but not beside every format.
   const isPrepared =
     method === "qlora" && library === "transformers" && !KEEPS_REST.test(stored?.method ?? "");
@@ -229,15 +238,14 @@ function serveOptions(
     convertsFile(model, { mode: "serve", engine }) ? null : model.stored.quantization,
   );
   requireCacheTypes(engine, request.serve);
+  requireLoadable(model, { mode: "serve", gpu, engine, quantize: request.quantize });
   return {
     mode: "serve",
     engine,
     context: usualSequence(model),
     concurrency: 1,
     quantize: request.quantize ?? null,
-    // Other engines convert a checkpoint in fp32, unless they are told not to.
-    dtype:
-      dtype === "fp32" && engine !== "transformers" && request.dtype === undefined ? "fp16" : dtype,
+    dtype: servedType(model, { engine, gpu, dtype, given: request.dtype }),
     kvDType: "auto",
     utilization: UTILIZATION[engine],
     batchedTokens: BATCHED_TOKENS,
@@ -253,7 +261,7 @@ function serveOptions(
 }
 
 /** Types of a cache that an engine does not have. */
-const NO_CACHE_TYPE: Readonly<Record<Engine, readonly CacheType[]>> = {
+export const NO_CACHE_TYPE: Readonly<Record<Engine, readonly CacheType[]>> = {
   transformers: BLOCK_CACHE_TYPES,
   vllm: ["int8", ...BLOCK_CACHE_TYPES],
   sglang: ["int8", ...BLOCK_CACHE_TYPES],

@@ -6,7 +6,13 @@ import { matchesTarget } from "./blocks/target_names.js";
 import { requireExpertRanks } from "./job/experts.js";
 import type { PlanOptions, TrainOptions } from "./job/options.js";
 import { requireServed } from "./serve/served_by.js";
-import { isMoe, type LayerShape, type ModelShape, readsText } from "./shape/model_shape.js";
+import {
+  isMoe,
+  type LayerShape,
+  layerCount,
+  type ModelShape,
+  readsText,
+} from "./shape/model_shape.js";
 import type { Tape } from "./tape/tape.js";
 
 /** vLLM gives some ranks one expert more than others (determine_expert_map); other libraries refuse to start. */
@@ -29,6 +35,7 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
   }
   for (const { layer } of layers) {
     requireLayer(layer, tensor, expert);
+    requireKeyHeads(layer, tensor, options);
     if (!spreadsUnevenly(options) && expertsOf(layer) % expert !== 0) {
       throw cannotDivide(
         `${expertsOf(layer)} experts cannot be divided evenly over --ep ${expert}`,
@@ -40,7 +47,7 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
     throw cannotDivide("the model has no experts to divide", "leave --ep out");
   }
   requireExpertRanks(options);
-  const count = layers.reduce((sum, each) => sum + each.count, 0);
+  const count = model.towers.reduce((sum, tower) => sum + layerCount(tower), 0);
   if (pipeline > count) {
     throw cannotDivide(
       `${count} layers do not fill ${pipeline} pipeline stages`,
@@ -80,6 +87,28 @@ function requireLayer(layer: LayerShape, tensor: number, expert: number): void {
     throw cannotDivide(
       `${experts} experts cannot be divided over --ep ${expert}`,
       `use --ep ${experts} or less`,
+    );
+  }
+}
+
+/**
+ * vLLM, SGLang and TGI keep copies of heads of keys where there are fewer of them than devices. In transformers and
+ * torchtitan a part of a head ends in an error (issue 48307 of transformers; pull request 2577 of torchtitan).
+ * @throws TidemarkError TM-E086
+ */
+function requireKeyHeads(layer: LayerShape, tensor: number, options: PlanOptions): void {
+  if (layer.kind !== "transformer" || layer.attention === null) {
+    return;
+  }
+  const { kvHeads, latent } = layer.attention;
+  const isCopied =
+    options.mode === "serve" && options.engine !== "transformers" && tensor % kvHeads === 0;
+  const isLlamaCpp = options.mode === "serve" && options.engine === "llama.cpp";
+  if (kvHeads % tensor !== 0 && latent === undefined && !isCopied && !isLlamaCpp) {
+    const library = options.mode === "serve" ? options.engine : options.library;
+    throw cannotDivide(
+      `${kvHeads} heads of keys and values cannot be divided over --tp ${tensor}, and ${library} does not split a head`,
+      `use a --tp that divides ${kvHeads}${library === "transformers" ? "; vllm and sglang keep copies of heads" : ""}`,
     );
   }
 }

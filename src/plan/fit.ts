@@ -5,6 +5,7 @@ import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
 import { figureOf } from "./device/allocator.js";
 import type { Gpu } from "./device/gpus.js";
 import { requireDivisible } from "./divisible.js";
+import { loadsWide } from "./job/loading.js";
 import {
   canDequantize,
   convertsFile,
@@ -14,10 +15,11 @@ import {
 import { largest } from "./largest.js";
 import { type CacheRoom, planServing } from "./serve/plan_serving.js";
 import { type ModelShape, readsText } from "./shape/model_shape.js";
-import { Footprints, type KnownFootprints } from "./train/footprint.js";
+import { Footprints, KnownFootprints } from "./train/footprint.js";
+import { LARGEST_SEARCHED } from "./wording.js";
 
-const LARGEST_BATCH = 2 ** 20;
-const LONGEST = 2 ** 20;
+const LARGEST_BATCH = LARGEST_SEARCHED;
+const LONGEST = LARGEST_SEARCHED;
 /** Sequences are searched in steps of so many tokens. */
 const STEP = 64;
 
@@ -25,8 +27,10 @@ const STEP = 64;
 export function fitOf(
   model: ModelShape,
   request: PlanRequest,
-  known: KnownFootprints = new Map(),
-  isRow = false,
+  {
+    known = new KnownFootprints(),
+    isRow = false,
+  }: { known?: KnownFootprints; isRow?: boolean } = {},
 ): PlanJson["fits"] {
   const options = planOptions(model, request);
   const limit = longestOf(model);
@@ -45,20 +49,64 @@ export function fitOf(
   const fits = (job: TrainOptions): boolean =>
     footprints.allocatedBytes(job) <= room + ROUNDING &&
     footprints.deviceBytes(job) <= gpu.memoryBytes;
-  const search = (most: number, jobOf: (value: number) => TrainOptions): number =>
+  const beyond = new Beyond();
+  const search = (
+    most: number,
+    jobOf: (value: number) => TrainOptions,
+    onHole: (found: number) => void,
+  ): number =>
     largest(most, {
       fits: (value) => fits(jobOf(value)),
       shareOf: (value) => footprints.allocatedBytes(jobOf(value)) / room,
       isRow,
+      onHole,
     });
-  return {
+  const fit: PlanJson["fits"] = {
     deviceBytes: gpu.memoryBytes,
     fits: fits(options),
-    maxBatch: search(LARGEST_BATCH, (batch) => at(batch, options.sequence)),
+    maxBatch: search(LARGEST_BATCH, (batch) => at(batch, options.sequence), beyond.batch),
     maxSequence: longestLength(model, limit, (most) =>
-      search(most, (units) => at(options.batch, Math.min(limit, units * STEP))),
+      search(
+        most,
+        (units) => at(options.batch, Math.min(limit, units * STEP)),
+        (units) => beyond.sequence(Math.min(limit, units * STEP)),
+      ),
     ),
   };
+  return isRow ? fit : beyond.named(fit, options.batch, readsText(model) ? options.sequence : 0);
+}
+
+/** Sizes that fit although smaller ones do not: gaps of the caching allocator come and go with sizes. */
+class Beyond {
+  #batch = 0;
+  #sequence = 0;
+  readonly batch = (found: number): void => {
+    this.#batch = Math.max(this.#batch, found);
+  };
+  readonly sequence = (found: number): void => {
+    this.#sequence = Math.max(this.#sequence, found);
+  };
+
+  /** @param batch of the plan, which may itself be such a size. @param sequence 0: none */
+  named(fit: PlanJson["fits"], batch: number, sequence: number): PlanJson["fits"] {
+    const { fits, maxBatch, maxSequence } = fit;
+    const sizes = [
+      ["sequences", Math.max(this.#batch, fits ? batch : 0), maxBatch],
+      ["tokens", Math.max(this.#sequence, fits ? sequence : 0), maxSequence],
+    ] as const;
+    const words = sizes
+      .filter(([, found, most]) => found > most)
+      .map(
+        ([what, found, most]) =>
+          `${formatExactCount(found)} ${what} fit, too, but not all numbers between ${formatExactCount(most)} and that`,
+      );
+    return words.length === 0
+      ? fit
+      : {
+          ...fit,
+          beyond: `${words.join("; ")}: the caching allocator's gaps come and go with the sizes of tensors`,
+        };
+  }
 }
 
 /** Parts are whole bytes: their sum may differ by so much from that of the tensors. */
@@ -100,20 +148,31 @@ function servingFit(
   }
   const bytesOf = (changed: Partial<ServeOptions>): number =>
     figureOf(planServing(model, { ...options, ...changed }).parts, "device").bytes;
-  const search = (most: number, changeOf: (value: number) => Partial<ServeOptions>): number =>
+  const beyond = new Beyond();
+  const search = (
+    most: number,
+    changeOf: (value: number) => Partial<ServeOptions>,
+    onHole: (found: number) => void,
+  ): number =>
     largest(most, {
       fits: (value) => bytesOf(changeOf(value)) <= gpu.memoryBytes,
       shareOf: (value) => bytesOf(changeOf(value)) / gpu.memoryBytes,
       isRow,
+      onHole,
     });
-  return {
+  const fit: PlanJson["fits"] = {
     deviceBytes: gpu.memoryBytes,
     fits: deviceFits,
-    maxBatch: search(LARGEST_BATCH, (sequences) => ({ concurrency: sequences })),
+    maxBatch: search(LARGEST_BATCH, (sequences) => ({ concurrency: sequences }), beyond.batch),
     maxSequence: longestLength(model, limit, (most) =>
-      search(most, (units) => ({ context: Math.min(limit, units * STEP) })),
+      search(
+        most,
+        (units) => ({ context: Math.min(limit, units * STEP) }),
+        (units) => beyond.sequence(Math.min(limit, units * STEP)),
+      ),
     ),
   };
+  return isRow ? fit : beyond.named(fit, concurrency, readsText(model) ? context : 0);
 }
 
 /** "1 % of 79.2 GiB, less 15.4 GiB of weights, leaves nothing; 1 sequence of 2,048 tokens takes 256 MiB" */
@@ -138,7 +197,7 @@ export function fitRows(
   shared = new Map<string, KnownFootprints>(),
 ): (() => PlanFitJson)[] {
   const jobs = jobsOf(model, request).map((job) => {
-    const known: KnownFootprints = shared.get(job.name) ?? new Map();
+    const known = shared.get(job.name) ?? new KnownFootprints();
     shared.set(job.name, known);
     return { ...job, known };
   });
@@ -146,7 +205,7 @@ export function fitRows(
     jobs.map(({ name, job, known }) => () => {
       const own = { ...job, gpu };
       requireDivisible(model, planOptions(model, own));
-      return { device: gpu.name, method: name, ...fitOf(model, own, known, true) };
+      return { device: gpu.name, method: name, ...fitOf(model, own, { known, isRow: true }) };
     }),
   );
 }
@@ -187,6 +246,11 @@ function jobsOf(model: ModelShape, request: PlanRequest): Job[] {
         ]
       : []),
     ...checkpointed("lora", { method: "lora" }),
-    ...checkpointed("qlora", { method: "qlora", ...(quantize === undefined ? {} : { quantize }) }),
+    ...(stored !== null && loadsWide(model, { ...options, quantize: null }) !== null
+      ? []
+      : checkpointed("qlora", {
+          method: "qlora",
+          ...(quantize === undefined ? {} : { quantize }),
+        })),
   ];
 }

@@ -27,6 +27,17 @@ describe("largest", () => {
     expect(found(border, holes)).toBe(expected);
   });
 
+  it("names a number that fits beyond one that does not", () => {
+    const beyond: number[] = [];
+    const most = largest(LIMIT, {
+      fits: (value) => value <= 40 && value !== 39,
+      shareOf: (value) => 0.5 + (0.46 * value) / 40,
+      isRow: false,
+      onHole: (value) => void beyond.push(value),
+    });
+    expect([most, beyond]).toEqual([38, [40]]);
+  });
+
   it("rounds a row of a table down to a number of few bits that fits", () => {
     for (const border of [5, 31, 63, 100, 777, 4000]) {
       const row = found(border, [], true);

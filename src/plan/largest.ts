@@ -6,6 +6,8 @@ export interface Search {
   readonly shareOf: (value: number) => number;
   /** A row of a table, which has many: large numbers are rounded down to 5 bits, and fewer smaller ones are tried. */
   readonly isRow: boolean;
+  /** Called where a smaller number than the largest one found does not fit. @param found the latter, which is not returned */
+  readonly onHole?: (found: number) => void;
 }
 
 /**
@@ -13,7 +15,15 @@ export interface Search {
  * fit, too: gaps of the allocator come and go with sizes, so that one that fits may lie behind one that does not.
  */
 export function largest(limit: number, search: Search): number {
-  return search.fits(1) ? withoutHoles(border(limit, search), search) : 0;
+  if (!search.fits(1)) {
+    return 0;
+  }
+  const found = border(limit, search);
+  const most = withoutHoles(found, search);
+  if (most < found) {
+    search.onHole?.(found);
+  }
+  return most;
 }
 
 /** Of the steps of a row: 1 up to 31, 2 up to 63, 4 up to 127. */

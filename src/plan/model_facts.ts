@@ -89,9 +89,7 @@ export function describeModel(
         layer.kind === "transformer" && layer.attention !== null,
     )?.attention;
   const format =
-    options.mode === "serve"
-      ? cacheFormat(model, { ...options, tensor: 1, gpuLayers: Number.POSITIVE_INFINITY })
-      : plainFormat(2);
+    options.mode === "serve" ? cacheFormat(model, { ...options, tensor: 1 }) : plainFormat(2);
   return {
     name: model.name,
     family: model.family,

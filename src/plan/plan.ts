@@ -106,7 +106,7 @@ function servingPlan(model: ModelShape, options: ServeOptions): ModePlan {
       model: describeModel(model, options, 0),
       mode: "serve",
       assumptions: assumptionsOf(model, options),
-      devices: devicesOf(options, ""),
+      devices: devicesOf(options, serving.rank),
       savedActivations: [],
       peak: "prefill",
       host:

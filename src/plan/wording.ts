@@ -12,6 +12,14 @@ export function largeCount(count: number): string {
   return `${billions < 1000 ? (count / 1e9).toPrecision(3) : formatExactCount(billions)} billion`;
 }
 
+/** No larger batch and no longer sequence is searched, but of models that are made for longer ones. */
+export const LARGEST_SEARCHED = 2 ** 20;
+
+/** "3,072", "1,048,576 or more". @param end the model's own limit, which is not exceeded */
+export function mostOf(count: number, end = 0): string {
+  return `${formatExactCount(count)}${count === LARGEST_SEARCHED && count !== end ? " or more" : ""}`;
+}
+
 /** "128 KiB per token", "2.81 MiB of states per sequence"; null if the model makes its output in one pass. */
 export function cacheWords({
   kvBytesPerToken,
@@ -42,11 +50,11 @@ export function roomWords({
   longestContext,
   engine,
 }: NonNullable<PlanJson["serving"]>): string {
-  const most = `${formatExactCount(maxConcurrency)} ${maxConcurrency === 1 ? "sequence" : "sequences"}`;
+  const most = `${mostOf(maxConcurrency)} ${maxConcurrency === 1 ? "sequence" : "sequences"}`;
   if (kvBytesPerToken === 0) {
     return `room for ${most}`;
   }
-  const these = `${most} of this context, or one of ${formatExactCount(longestContext)} tokens`;
+  const these = `${most} of this context, or one of ${mostOf(longestContext)} tokens`;
   const tokens = `${formatExactCount(kvTokens)} tokens`;
   if (windows === undefined) {
     return `room for ${tokens}: ${these}`;

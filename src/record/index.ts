@@ -17,6 +17,7 @@ export {
   attachAndRecord,
   otherRecorderOf,
 } from "./attach/attach.js";
+export type { RecordingStart } from "./attach/begun_recording.js";
 export { detachAgent } from "./attach/detach.js";
 export { leftAgentOf } from "./attach/left_agent.js";
 export { OutsideRecording } from "./attach/outside.js";

@@ -8,7 +8,7 @@
  *     tiers: {raw: 48h, 10m: 14d, 1h: 90d}
  *     max_disk: 50GiB
  *     alerts: (alerts/rules.ts, alerts/receivers.ts)
- *     actions: {service_limit: 4/h, fleet_limit: 20/h}
+ *     actions: {service_limit: 4/h, fleet_limit: 20/h, evict_namespaces: [shop]}
  *     sizes: {margin: 20%, price_per_gib_month: 2.50, currency: EUR}
  *     artifacts: {keep: 14d, count: 1000, max_disk: 10GiB, max_size: 1GiB}
  */
@@ -26,6 +26,7 @@ import {
   settingsText,
   size,
 } from "../model/settings/settings_file.js";
+import { POD_NAMESPACE } from "../model/wire/action_record.js";
 import type { Retention } from "../store/index.js";
 import { type ActionLimits, USUAL_ACTION_LIMITS } from "./actions/action_limits.js";
 import { type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
@@ -79,7 +80,11 @@ const CONFIG = z.strictObject({
     .optional(),
   alerts: ALERTS.optional(),
   actions: z
-    .strictObject({ service_limit: limit.optional(), fleet_limit: limit.optional() })
+    .strictObject({
+      service_limit: limit.optional(),
+      fleet_limit: limit.optional(),
+      evict_namespaces: z.array(POD_NAMESPACE).max(1_000).optional(),
+    })
     .optional(),
   sizes: z
     .strictObject({
@@ -163,6 +168,7 @@ export function configOf(text: string, path: string): ServeConfig {
         : {
             service: set.actions.service_limit ?? USUAL_ACTION_LIMITS.service,
             fleet: set.actions.fleet_limit ?? USUAL_ACTION_LIMITS.fleet,
+            evictNamespaces: set.actions.evict_namespaces ?? USUAL_ACTION_LIMITS.evictNamespaces,
           },
     artifacts:
       set.artifacts === undefined

@@ -19,6 +19,7 @@ import { type SizeSettings, Sizes } from "./answers/sizes.js";
 import { ArtifactFiles, type ArtifactLimits } from "./artifacts/artifact_files.js";
 import { takeBackupRequests } from "./control.js";
 import { fillWithDemo, keepFromDemo, makeDemoRoom } from "./demo/demo.js";
+import { ForecastBook } from "./forecasts/forecast_book.js";
 import { buildApp } from "./http/app.js";
 import { Changes } from "./http/changes.js";
 import { Tokens } from "./http/tokens.js";
@@ -30,6 +31,7 @@ import { SteadyClock } from "./ingest/steady_clock.js";
 import { loadRecording } from "./load.js";
 import { HandedPolicy } from "./requests/handed_policy.js";
 import { requestLooks } from "./requests/looks.js";
+import { requestRanks } from "./requests/odd_ranks.js";
 import { RequestBook } from "./requests/request_book.js";
 import { SenderStreams } from "./senders/sender_streams.js";
 import { Verdicts } from "./verdicts.js";
@@ -151,13 +153,14 @@ export async function serve(options: ServeOptions): Promise<void> {
       say(`loaded ${path} as stream ${stream}`);
     }
     await ingest.flush();
-    const diagnoses = new Diagnoses(store, warn);
+    const forecasts = new ForecastBook(folder, warn);
+    const diagnoses = new Diagnoses(store, (service) => forecasts.recordOf(service), warn);
     const sizes = new Sizes(store, diagnoses, () => limits.sizes, warn);
     const artifacts = new ArtifactFiles(folder, () => limits.artifacts);
     const requests = new RequestBook(folder, warn);
     let url = "";
     const alerting = new Alerting({
-      ...{ store, diagnoses, folder, warn },
+      ...{ store, diagnoses, forecasts, folder, warn },
       settings: () => limits.alerts ?? USUAL_ALERTS,
       url: () => url,
       changed: () => changes.changed(),
@@ -169,10 +172,11 @@ export async function serve(options: ServeOptions): Promise<void> {
             book: requests,
             info: (text: string) => log.info(text),
           };
-          await requestLooks({ ...parts, changed: () => changes.changed() }, nowMs).catch(
-            (error: unknown) =>
-              warn(`collectors could not be asked for the agent: ${reasonOf(error).message}`),
-          );
+          const failed = (error: unknown) =>
+            warn(`collectors could not be asked: ${reasonOf(error).message}`);
+          const changed = () => changes.changed();
+          await requestLooks({ ...parts, changed }, nowMs).catch(failed);
+          await requestRanks({ ...parts, changed }, nowMs).catch(failed);
         }
       },
     });
@@ -182,6 +186,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       diagnoses,
       sizes,
       alerting,
+      forecasts,
       deliveries,
       ingestAnswers: new IngestAnswers({
         ...{ store, files, deliveries },

@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PodWatch } from "../../src/collect/kubernetes/pod_watch.js";
 import { Pods } from "../../src/collect/kubernetes/pods.js";
+import { evictPod } from "../../src/kubernetes/eviction.js";
 import { present } from "../../src/model/base/present.js";
 import { environment } from "../environment.js";
 import { removeScratch, scratch, until } from "../run.js";
@@ -244,17 +245,42 @@ describe.skipIf(environment.kubernetes === null || environment.helm === null)("a
     expect(helm(...install, ...values)).toMatchObject({ status: 0 });
     const account = `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/heal-tidemark-healing/token`;
     const { body } = await ask("POST", account, { spec: { expirationSeconds: 3600 } });
-    const evict = (namespace: string) => {
-      const path = `/api/v1/namespaces/${namespace}/pods/victim/eviction`;
-      const eviction = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name: "victim" } };
-      return ask("POST", path, eviction, body.status.token);
-    };
+    const { token } = body.status;
+    const place = join(folder, "healing");
+    mkdirSync(place);
+    writeFileSync(join(place, "token"), token);
+    writeFileSync(join(place, "ca.crt"), readFileSync(join(folder, "certificates/apiserver.crt")));
+    const server = { host: "127.0.0.1", port, folder: place };
+    const controller = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "v", uid: "1" };
+    const victim = pod("victim", "node-1");
+    const ownerReferences = [{ ...controller, controller: true }];
     for (const namespace of ["web", "default"]) {
-      await ask("POST", `/api/v1/namespaces/${namespace}/pods`, pod("victim", "node-1"));
+      const metadata = { ...victim.metadata, ownerReferences };
+      await ask("POST", `/api/v1/namespaces/${namespace}/pods`, { ...victim, metadata });
     }
-    expect((await evict("default")).status).toBe(403);
-    expect((await evict("web")).status).toBe(201);
     const path = "/api/v1/namespaces/web/pods/victim";
-    expect((await ask("DELETE", path, undefined, body.status.token)).status).toBe(403);
+    const stored = (await ask("GET", path)).body;
+    const running = { ...stored, status: { phase: "Running" } };
+    expect((await ask("PUT", `${path}/status`, running)).status).toBe(200);
+    const { uid } = stored.metadata;
+    const evict = (namespace: string) =>
+      evictPod(server, { namespace, name: "victim", uid }, AbortSignal.timeout(20_000));
+
+    expect(await evict("default")).toMatch(/may not get and evict pods in namespace default/);
+    const another = {
+      ...{ apiVersion: "policy/v1", kind: "Eviction", metadata: { name: "victim" } },
+      deleteOptions: { preconditions: { uid: "another" } },
+    };
+    expect((await ask("POST", `${path}/eviction`, another, token)).status).toBe(409);
+    const budgets = "/apis/policy/v1/namespaces/web/poddisruptionbudgets";
+    const selector = { matchLabels: victim.metadata.labels };
+    const budget = { metadata: { name: "budget" }, spec: { minAvailable: 1, selector } };
+    expect((await ask("POST", budgets, budget)).status).toBe(201);
+    expect(await evict("web")).toMatch(/^a disruption budget forbids it now: Cannot evict pod/);
+    expect((await ask("GET", path)).body.metadata.deletionTimestamp).toBeUndefined();
+    await ask("DELETE", `${budgets}/budget`);
+    expect(await evict("web")).toBe("");
+    expect(await evict("web")).toBe("pod web/victim is being deleted already");
+    expect((await ask("DELETE", path, undefined, token)).status).toBe(403);
   });
 });

@@ -3,7 +3,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { parse } from "yaml";
+import { parse, stringify } from "yaml";
 import { readPolicy } from "../../src/collect/index.js";
 import { present } from "../../src/model/base/present.js";
 import { readConfig } from "../../src/server/config.js";
@@ -21,6 +21,29 @@ import { LEAK, stopped } from "../watch/watched.js";
 import { CHART, helm, render, renderText, SWITCHES, theOne } from "./chart.js";
 
 afterAll(removeScratch);
+
+/** A workload after `kubectl patch` with the chart's patch: lists are merged by name. */
+function patchedDeployment() {
+  const map = render(SWITCHES.sidecars).find(
+    ({ kind, metadata }) => kind === "ConfigMap" && metadata.namespace === "shop",
+  );
+  const { spec, metadata } = parse(present(map).data["patch.yaml"]).spec.template;
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: "checkout", namespace: "shop" },
+    spec: {
+      selector: { matchLabels: metadata.labels },
+      template: {
+        metadata,
+        spec: {
+          ...spec,
+          containers: [{ name: "app", image: "app:1" }, ...spec.containers],
+        },
+      },
+    },
+  };
+}
 
 /** The oldest that the chart allows with schemas here, one with the newer way to set AppArmor profiles, the newest. */
 const VERSIONS = ["1.25", "1.31", "1.37"];
@@ -46,8 +69,10 @@ describe.skipIf(environment.helm === null)("the chart", () => {
         present(/```yaml\n(apiVersion: v1\nkind: Pod\n[\s\S]*?)```/.exec(page)?.[1]),
       );
       const check = ["-m", "kubernetes_validate", "--strict", "-k", version];
+      const patched = join(folder, "patched.yaml");
+      writeFileSync(patched, stringify(patchedDeployment()));
       const python = present(environment.schemasPython);
-      const { status, stdout, stderr } = spawnSync(python, [...check, ...files, sidecar], {
+      const { status, stdout, stderr } = spawnSync(python, [...check, ...files, sidecar, patched], {
         encoding: "utf8",
       });
       expect(`${stdout}${stderr}`).not.toMatch(/ERROR|WARN/);
@@ -60,16 +85,21 @@ describe.skipIf(environment.helm === null)("the chart", () => {
 
   test.each(Object.entries(SWITCHES))("%s: Tidemark accepts its own settings", (_, words) => {
     const folder = scratch();
-    for (const { kind, data } of render(words)) {
+    for (const { kind, metadata, data } of render(words)) {
       for (const [name, text] of Object.entries(kind === "ConfigMap" ? data : {})) {
-        writeFileSync(join(folder, name), String(text));
+        if (name !== "patch.yaml") {
+          writeFileSync(
+            join(folder, `${metadata.namespace}-${metadata.name}-${name}`),
+            String(text),
+          );
+        }
       }
     }
     const files = readdirSync(folder);
     expect(files.length).toBeGreaterThan(0);
     for (const name of files) {
       const path = join(folder, name);
-      const settings = name === "policy.yaml" ? readPolicy(path) : readConfig(path);
+      const settings = name.endsWith("policy.yaml") ? readPolicy(path) : readConfig(path);
       expect(settings).toBeDefined();
     }
   });
@@ -82,6 +112,24 @@ describe.skipIf(environment.helm === null)("the chart", () => {
       [{ service: "shop" }, "outside"],
       [{ service: "db" }, "never"],
       [{}, "outside"],
+    ]);
+  });
+
+  test("with healing, the server has the namespaces, and collectors a token of scope act", () => {
+    const words = ["--set", "server.config.actions.service_limit=2/h"];
+    const objects = render([...present(SWITCHES.healing), ...words]);
+    const settings = (end: string, file: string) =>
+      parse(theOne(objects, "ConfigMap", end).data[file]);
+    expect(settings("-serve", "serve.yaml").actions).toEqual({
+      ...{ service_limit: "2/h", evict_namespaces: ["shop", "search"] },
+    });
+    const { volumes, containers } = theOne(objects, "DaemonSet").spec.template.spec;
+    const { mountPath } = containers[0].volumeMounts.find(({ name = "" }) => name === "token");
+    const { items } = volumes.find(({ name = "" }) => name === "token").secret;
+    const { server } = settings("-policy", "policy.yaml");
+    expect(items.map(({ path = "" }) => `${mountPath}/${path}`)).toEqual([
+      server.token_file,
+      server.action_token_file,
     ]);
   });
 
@@ -112,6 +160,37 @@ describe.skipIf(environment.helm === null)("the chart", () => {
     expect(account(SWITCHES.healing)).toEqual(["tidemark-healing", true]);
   });
 
+  test("a sidecar is unprivileged, has its policy and its token, and may connect to the server", () => {
+    const objects = render(SWITCHES.sidecars);
+    expect(objects.filter(({ kind }) => kind === "DaemonSet")).toEqual([]);
+    expect(objects.flatMap(({ metadata }) => metadata.namespace ?? [])).toEqual(
+      expect.arrayContaining(["shop", "search"]),
+    );
+    const { spec, metadata } = patchedDeployment().spec.template;
+    expect(spec.containers.map(({ name }: { name: string }) => name)).toEqual(["app", "tidemark"]);
+    const [, sidecar] = spec.containers;
+    expect(sidecar.securityContext).toMatchObject({
+      runAsUser: 1234,
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ["ALL"] },
+    });
+    expect(spec.shareProcessNamespace).toBe(true);
+    expect(spec.hostPID).toBeUndefined();
+    const mounted = sidecar.volumeMounts.map(({ name }: { name: string }) => name);
+    expect(spec.volumes.map(({ name }: { name: string }) => name)).toEqual(mounted);
+    expect(JSON.stringify(spec.volumes)).toContain('"secretName":"mine"');
+    const admitted = theOne(objects, "NetworkPolicy", "-server").spec.ingress[0].from;
+    expect(admitted).toContainEqual({
+      namespaceSelector: {
+        matchExpressions: [
+          { key: "kubernetes.io/metadata.name", operator: "In", values: ["shop", "search"] },
+        ],
+      },
+      podSelector: { matchLabels: metadata.labels },
+    });
+  });
+
   test("nothing but the collector is privileged, and no root is writable", () => {
     for (const words of Object.values(SWITCHES)) {
       for (const { kind, spec } of render(words)) {
@@ -134,6 +213,8 @@ describe.skipIf(environment.helm === null)("the chart", () => {
   test.each([
     ["collector.mode=sometimes", "/collector/mode"],
     ["healing.enabled=true", "/healing/namespaces"],
+    ["sidecar.enabled=true", "sidecar"],
+    ["sidecar.runAsUser=root", "/sidecar/runAsUser"],
     ["server.config.listen=0.0.0.0:1", "/server/config"],
     ["server.replicas=3", "replicas"],
     ["tokens.existingSecret=", "/tokens/existingSecret"],

@@ -21,6 +21,10 @@ export const SWITCHES: Readonly<Record<string, readonly string[]>> = {
     ...["--set", "collector.serverUrl=https://tidemark.internal:7443"],
   ],
   healing: ["--set", "healing.enabled=true,healing.namespaces={shop,search}"],
+  sidecars: [
+    ...["--set", "collector.enabled=false,sidecar.enabled=true,sidecar.namespaces={shop,search}"],
+    ...["--set", "sidecar.runAsUser=1234,sidecar.tokenSecret=mine"],
+  ],
   "an ingress": [
     ...["--set", "server.ingress.enabled=true,server.ingress.className=nginx"],
     ...["--set", "server.ingress.tlsSecret=tls,server.ingress.annotations.a=b"],

@@ -264,7 +264,7 @@ test("ZeRO: only what a stage divides is said to be divided", async () => {
   for (const [stage, what] of [
     ["1", "optimizer"],
     ["2", "optimizer"],
-    ["3", "optimizer weights"],
+    ["3", "gradients optimizer weights"],
   ] as const) {
     const { parts } = await planned("gpt2", "--zero", stage, "--batch", "1");
     const divided = parts.filter(({ formula }) => formula.includes("divided by ZeRO"));

@@ -165,6 +165,14 @@ describe.each(CASES.slice(0, inject("counts").planCases))("%s %s", (name, words)
   });
 });
 
+test("a length that fits beyond one that does not is named", () => {
+  const words = "--seq 2048 --gpu RTX_3060";
+  const plan = planMemory(shapeOf("qwen3-0.6b"), requestFor(words));
+  expect(plan.fits.fits).toBe(true);
+  expect(plan.fits.maxSequence).toBeLessThan(2048);
+  expect(plan.fits.beyond).toMatch(/tokens fit, too, but not all numbers between 1,\d{3} and/);
+});
+
 test("--fit counts rows, also with one device", async () => {
   const model = shapeOf("bert-base");
   const request = requestFor("--batch 2 --gpu 4090");

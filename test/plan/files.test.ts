@@ -123,6 +123,37 @@ num_processes: 4  # one for each GPU
     expect(partOf(plan, "optimizer")).toBe(0);
   });
 
+  test.each([2, 3])("offload_param counts in stage 3 alone: stage %i", async (stage) => {
+    write(
+      "offload.yaml",
+      `distributed_type: DEEPSPEED
+deepspeed_config:
+  offload_optimizer_device: none
+  offload_param_device: cpu
+  zero_stage: ${stage}
+num_processes: 4
+`,
+    );
+    write("offload.json", {
+      zero_optimization: { stage, offload_param: { device: "cpu" } },
+      train_micro_batch_size_per_gpu: 1,
+    });
+    const devices = ["--devices", "4"];
+    const plans = await Promise.all([
+      planned("gpt2", "--config", "offload.yaml"),
+      planned("gpt2", "--config", "offload.json", ...devices),
+      planned(
+        "gpt2",
+        "--zero",
+        `${stage}`,
+        ...devices,
+        ...(stage === 3 ? ["--offload", "all"] : []),
+      ),
+    ]);
+    const bytes = plans.map(({ perDeviceBytes }) => perDeviceBytes);
+    expect(bytes).toEqual([bytes[2], bytes[2], bytes[2]]);
+  });
+
   test("the Trainer's fsdp_config, version 2", async () => {
     write("trainer.json", {
       fsdp_version: 2,

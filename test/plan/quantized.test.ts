@@ -2,6 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { type Gpu, gpuNamed } from "../../src/plan/device/gpus.js";
+import { fitTable } from "../../src/plan/fit.js";
 import { planMemory } from "../../src/plan/plan.js";
 import { readShape } from "../../src/plan/shape/read_shape.js";
 import { repository } from "../run.js";
@@ -17,7 +19,10 @@ function planned(name: string, quantization: object | null, changes: object = {}
     ...(quantization === null ? {} : { quantization_config: quantization }),
     ...changes,
   };
-  const plan = planMemory(readShape(values, name, name), { mode: "serve" });
+  const plan = planMemory(readShape(values, name, name), {
+    mode: "serve",
+    gpu: gpuNamed("h100") as Gpu,
+  });
   const weights = plan.parts.find(({ part }) => part === "weights");
   return { weights: weights?.bytes ?? 0, limits: plan.limits, formula: weights?.formula ?? "" };
 }
@@ -146,4 +151,74 @@ test.each([
   const others = 2 * 128_256 * 4096 + 65 * 4096;
   const quantized = (plan.model.parameters - others) * (4 / 8 + 2.5 / 128);
   expect(Math.abs(weights - quantized - bytes * others)).toBeLessThan(1e6);
+});
+
+describe("what transformers loads in 16 bits", () => {
+  const train = (name: string, gpu: string, request: object, changes: object = {}) => {
+    const values = { ...MODELS[name]?.config, torch_dtype: "bfloat16", ...changes };
+    return planMemory(readShape(values, name, name), {
+      mode: "train",
+      ...request,
+      gpu: gpuNamed(gpu) as Gpu,
+    });
+  };
+  const served = (quant_method: string, gpu: string, engine: "transformers" | "vllm") => {
+    const values = {
+      ...MODELS["llama-3.1-8b"]?.config,
+      torch_dtype: "bfloat16",
+      quantization_config: { quant_method },
+    };
+    const plan = planMemory(readShape(values, "llama", "llama"), {
+      mode: "serve",
+      serve: { engine },
+      gpu: gpuNamed(gpu) as Gpu,
+    });
+    const weights = plan.parts.find(({ part }) => part === "weights")?.bytes ?? 0;
+    return { isWide: weights === 2 * 8_030_261_248, limits: plan.limits.join("\n") };
+  };
+
+  test.each([
+    ["a100", "transformers", true],
+    ["3090", "transformers", true],
+    ["t4", "transformers", true],
+    ["4090", "transformers", false],
+    ["h100", "transformers", false],
+    ["a100", "vllm", false],
+  ] as const)("fp8 on %s with %s: %s", (gpu, engine, isWide) => {
+    const { isWide: found, limits } = served("fp8", gpu, engine);
+    expect(found).toBe(isWide);
+    expect(/compute capability is \d+\.\d and not 8\.9 or more/.test(limits)).toBe(isWide);
+  });
+
+  test("rows of --fit are those of their own device, whatever the one before loads", () => {
+    const values = {
+      ...MODELS["qwen3-0.6b"]?.config,
+      quantization_config: { quant_method: "fp8" },
+    };
+    const model = readShape(values, "qwen", "qwen");
+    const devices = ["a10", "l4"].map((name) => gpuNamed(name) as Gpu);
+    const request = { mode: "train", method: "lora" } as const;
+    const alone = devices.flatMap((gpu) => fitTable(model, request, [gpu]));
+    expect(fitTable(model, request, devices)).toEqual(alone);
+  });
+
+  test("fbgemm_fp8 below Hopper, and adapters beside formats that the Trainer refuses", () => {
+    expect(() => served("fbgemm_fp8", "4090", "transformers")).toThrow(/capability 9\.0 on/);
+    const fbgemm = { quantization_config: { quant_method: "fbgemm_fp8" } };
+    for (const method of ["full", "lora", "qlora"]) {
+      expect(() => train("llama-3.1-8b", "h100", { method }, fbgemm)).toThrow(
+        /trains neither weights quantized by fbgemm_fp8 nor adapters/,
+      );
+    }
+  });
+
+  test("adapters beside fp8 are a caution, and those beside mxfp4 are of 16-bit weights", () => {
+    const fp8 = { quantization_config: { quant_method: "fp8" } };
+    const { limits } = train("llama-3.1-8b", "h100", { method: "lora" }, fp8);
+    expect(limits.join()).toMatch(/Trainers of earlier versions refuse them/);
+    const gptOss = train("gpt-oss-20b", "h100", { method: "lora" });
+    expect(gptOss.parts[0]?.bytes).toBe(gptOss.model.parameters * 2);
+    expect(gptOss.limits.join()).toMatch(/Mxfp4Config\(dequantize=True\)/);
+    expect(() => train("gpt-oss-20b", "h100", { method: "qlora" })).toThrow(/no training beside/);
+  });
 });

@@ -85,7 +85,6 @@ const QUANTIZED = {
     quant_method: "compressed-tensors",
     config_groups: { group_0: { weights: { num_bits: 8, strategy: "channel", type: "float" } } },
   },
-  "FP8 of FBGEMM": { quant_method: "fbgemm_fp8" },
   "FP8 of ModelOpt": { quant_method: "modelopt", quant_algo: "FP8" },
 };
 

@@ -4,9 +4,10 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { PlanJson, PlanPartName } from "../../src/model/documents/plan_document.js";
 import { TidemarkError } from "../../src/model/errors/errors.js";
-import { planOptions } from "../../src/plan/defaults.js";
+import { type PlanRequest, planOptions } from "../../src/plan/defaults.js";
+import { type Gpu, gpuNamed } from "../../src/plan/device/gpus.js";
 import { requireDivisible } from "../../src/plan/divisible.js";
-import { ENGINES, type ServeOptions } from "../../src/plan/job/options.js";
+import { ENGINES, type Engine, type ServeOptions } from "../../src/plan/job/options.js";
 import { planMemory } from "../../src/plan/plan.js";
 import { planServing } from "../../src/plan/serve/plan_serving.js";
 import { readShape } from "../../src/plan/shape/read_shape.js";
@@ -404,6 +405,7 @@ test.each([
   ["vllm", { dtype: "fp32" }, 4, 4, 3],
   ["tgi", { dtype: "fp16" }, 2, 2, 4],
   ["sglang", { dtype: "fp16" }, 4, 2, 3],
+  ["sglang", { dtype: "fp32" }, 4, 2, 3],
   ["llama.cpp", { dtype: "fp16" }, 4, 4, 3],
 ] as const)("states of Mamba 2: %s %j", (engine, words, stateBytes, inputBytes, columns) => {
   const sizes = {
@@ -418,9 +420,56 @@ test.each([
   expect(plan.serving?.bytesPerSequence).toBe(64 * (5120 * 128 * stateBytes + rows));
 });
 
+test("states of SGLang have the type of the configuration, and vLLM's that of the model", () => {
+  const bytes = (engine: Engine, changes: object) =>
+    served("mamba2-130m", { engine, dtype: "bf16" }, changes).serving?.bytesPerSequence ?? 0;
+  const narrow = { mamba_ssm_dtype: "bfloat16" };
+  expect(bytes("sglang", narrow)).toBe(bytes("vllm", {}));
+  expect(bytes("sglang", { mamba_ssm_dtype: "float32" })).toBe(bytes("sglang", {}));
+  expect(bytes("vllm", { mamba_ssm_dtype: "float32" })).toBe(bytes("vllm", {}));
+});
+
 /** Jamba 1.5: 32 layers, of which 28 have a state space before their MLP. */
 test("an MLP after a state space is part of its layer", () => {
   const plan = served("jamba", { engine: "vllm" });
   expect(plan.model.layers).toBe(MODELS.jamba?.config.num_hidden_layers);
   expect(bytesOf(plan, "cuda graphs")).toBe((180 + 10 * plan.model.layers) * MIB);
+});
+
+describe("what an engine does not start with", () => {
+  const gpu = (name: string) => gpuNamed(name) as Gpu;
+  const shapeOf = (name: string) => readShape(MODELS[name]?.config ?? {}, name, name);
+  const serve = (name: string, request: Partial<PlanRequest>, engine: Engine, kvDType?: "fp8") =>
+    planMemory(shapeOf(name), {
+      mode: "serve",
+      ...request,
+      serve: { engine, ...(kvDType === undefined ? {} : { kvDType }) },
+    });
+
+  test.each(["gemma-2-9b", "gemma3-1b"])("float16 for %s on vLLM", (name) => {
+    expect(() => serve(name, { dtype: "fp16" }, "vllm")).toThrow(/vllm refuses float16 for gemma/);
+    expect(serve(name, { dtype: "fp16" }, "sglang").parts.length).toBeGreaterThan(2);
+    const chosen = (device: string) =>
+      serve(name, { gpu: gpu(device) }, "vllm")
+        .assumptions.join()
+        .match(/cache in (\w+)/)?.[1];
+    expect([chosen("h100"), chosen("v100")]).toEqual(["bf16", "fp32"]);
+  });
+
+  test("a cache in fp8 below compute capability 8.9 is a caution", () => {
+    const limits = (device: string) =>
+      serve("llama-3.1-8b", { gpu: gpu(device) }, "vllm", "fp8").limits.join();
+    expect(limits("v100-32gb")).toMatch(/V100-32GB has compute capability 7\.0/);
+    expect(limits("a100")).toMatch(/compute capability 8\.0/);
+    expect(limits("l4")).toBe("");
+  });
+
+  test("half a head of keys, unless the engine keeps copies", () => {
+    const tensor = { tensor: 16 };
+    expect(() => serve("llama-3.1-8b", tensor, "transformers")).toThrow(/8 heads of keys/);
+    expect(serve("llama-3.1-8b", tensor, "vllm").serving?.kvBytesPerToken).toBe(32 * 2 * 128 * 2);
+    const training: PlanRequest = { mode: "train", ...tensor };
+    expect(() => planMemory(shapeOf("llama-3.1-8b"), training)).toThrow(/8 heads of keys/);
+    expect(serve("deepseek-v3", tensor, "transformers").parts.length).toBeGreaterThan(2);
+  });
 });

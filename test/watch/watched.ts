@@ -36,6 +36,8 @@ while True: time.sleep(0.1)
 export class WatchTest {
   readonly folder = scratch();
   readonly children: ChildProcess[] = [];
+  /** Variables of the collectors that are started from now on. */
+  environment: Readonly<Record<string, string>> = {};
   /** Unique, so that the rules match the programs of this test alone. */
   readonly name = `watched-${process.pid}-${Math.trunc(performance.now())}`;
 
@@ -76,7 +78,7 @@ export class WatchTest {
   watch(...options: string[]): { child: ChildProcess; said: () => string } {
     const words = ["watch", "--folder", this.recordingsFolder, ...options];
     const child = spawn(tidemark, words, {
-      env: plainEnvironment(this.folder),
+      env: { ...plainEnvironment(this.folder), ...this.environment },
       cwd: this.folder,
       stdio: ["ignore", "ignore", "pipe"],
       detached: true,

@@ -38,7 +38,9 @@ export function printRequests(
       formatWallClock(request.untilMs, true),
       oneLine(request.service),
       oneLine(request.by || "-"),
-      formatCount(request.hosts.reduce((sum, { programs }) => sum + programs, 0)),
+      request.captures === undefined
+        ? formatCount(request.hosts.reduce((sum, { programs }) => sum + programs, 0))
+        : "-",
       hostsText(request),
     ]);
     printTable(screen, columns, cells);
@@ -59,9 +61,11 @@ export function printRequest(screen: Screen, { service, untilMs }: RequestJson):
   );
 }
 
-function hostsText({ hosts }: RequestJson): string {
+function hostsText({ hosts, captures }: RequestJson): string {
   const texts = hosts.map(({ host, programs, why }) =>
     oneLine(`${host}: ${formatCount(programs)}${why === "" ? "" : ` (${why})`}`),
   );
-  return texts.length === 0 ? "no collector with this service has answered" : texts.join(", ");
+  const what =
+    captures === undefined ? "" : `captures at ${formatWallClock(captures.atMs, true)}: `;
+  return `${what}${texts.length === 0 ? "no collector with this service has answered" : texts.join(", ")}`;
 }

@@ -7,14 +7,12 @@ import {
 } from "../../model/base/numbers.js";
 import type { PlanFigureJson, PlanJson } from "../../model/documents/plan_document.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { cacheWords, largeCount, measuredAs, roomWords } from "../../plan/index.js";
+import { cacheWords, largeCount, measuredAs, mostOf, roomWords } from "../../plan/index.js";
 import { bar, type Column, printTable, type Screen } from "../text/output.js";
 
 const BAR = 10;
 const SHOWN_SAVINGS = 8;
 const FORMULA_COLUMNS = 90;
-/** No longer sequence is tried where the configuration names no limit. */
-const LARGEST_SEARCHED = 2 ** 20;
 
 export function printPlan(screen: Screen, plan: PlanJson, quiet: boolean): void {
   printHead(screen, plan);
@@ -92,11 +90,6 @@ function printServing(screen: Screen, serving: NonNullable<PlanJson["serving"]>)
   );
 }
 
-/** Larger batches and longer sequences are not tried. */
-function mostOf(count: number): string {
-  return `${formatExactCount(count)}${count === LARGEST_SEARCHED ? " or more" : ""}`;
-}
-
 function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): void {
   const { paint } = screen;
   const device = devices.name === "" ? formatBytes(fits.deviceBytes) : devices.name;
@@ -111,13 +104,8 @@ function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): vo
     screen.line();
     return;
   }
-  const end =
-    model.longestSequence === fits.maxSequence
-      ? ", as the model was made for"
-      : fits.maxSequence === LARGEST_SEARCHED
-        ? " or more"
-        : "";
-  const longest = formatExactCount(fits.maxSequence);
+  const end = model.longestSequence === fits.maxSequence ? ", as the model was made for" : "";
+  const longest = mostOf(fits.maxSequence, model.longestSequence);
   const what = mode === "train" ? "batch" : "number of sequences";
   const most =
     fits.maxBatch === 0 && fits.maxSequence === 0
@@ -130,6 +118,11 @@ function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): vo
   screen.line(`  ${verdict} on ${device}${most}`);
   if (fits.reason !== undefined) {
     for (const line of screen.wrap(`because ${fits.reason}`, 2)) {
+      screen.line(`  ${line}`);
+    }
+  }
+  if (fits.beyond !== undefined) {
+    for (const line of screen.wrap(fits.beyond, 2)) {
       screen.line(`  ${line}`);
     }
   }
@@ -184,13 +177,13 @@ function printFitTable(screen: Screen, { fitTable, mode, fits, model }: PlanJson
     formatBytes(row.deviceBytes),
     row.method,
     row.fits ? "yes" : "no",
-    row.maxBatch === 0 ? "-" : formatExactCount(row.maxBatch),
-    row.maxSequence === 0 ? "-" : formatExactCount(row.maxSequence),
+    row.maxBatch === 0 ? "-" : mostOf(row.maxBatch),
+    row.maxSequence === 0 ? "-" : mostOf(row.maxSequence, model.longestSequence),
   ]);
   printTable(screen, columns, rows);
   screen.line(
     screen.paint.dim(
-      `  ${model.readsText ? `${mode === "train" ? "BATCH" : "SEQUENCES"}: most at this length; LENGTH: longest at this ${mode === "train" ? "batch" : "number of sequences"}; large ones are rounded down` : "BATCH: largest number of images"}${fits.fits ? "" : "; the plan as given does not fit"}`,
+      `  ${model.readsText ? `${mode === "train" ? "BATCH" : "SEQUENCES"}: most at this length; LENGTH: longest at this ${mode === "train" ? "batch" : "number of sequences"}; large ones are rounded down; gaps of the allocator may let a longer one fit` : "BATCH: largest number of images"}${fits.fits ? "" : "; the plan as given does not fit"}`,
     ),
   );
   screen.line();

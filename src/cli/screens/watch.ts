@@ -116,6 +116,12 @@ export function watchEventText(event: WatchEvent): string {
       return `sent ${event.path} to the server (${formatBytes(event.bytes)})`;
     case "not-uploaded":
       return `${event.path} is not on the server: ${event.why}`;
+    case "not-sent":
+      return `${event.path} is not on the server: ${event.why}`;
+    case "backlog-waits":
+      return `${recordingsText(event.recordings)} of ended programs not sent yet; tried again until the server answers: ${event.why}`;
+    case "backlog-sent":
+      return `sent the rest of ${recordingsText(event.recordings)} that waited for the server`;
     case "log-failed":
       return event.why;
     case "policy":
@@ -150,6 +156,10 @@ export function watchEventText(event: WatchEvent): string {
   }
 }
 
+function recordingsText(count: number): string {
+  return `${formatCount(count)} ${count === 1 ? "recording" : "recordings"}`;
+}
+
 const CAPTURED: Record<ArtifactFileJson["capture"], string> = {
   diagnose: "its diagnosis",
   ledger: "ledger",
@@ -157,6 +167,7 @@ const CAPTURED: Record<ArtifactFileJson["capture"], string> = {
   snapshot: "heap snapshot",
   stacks: "stacks",
   gpu: "GPU snapshot",
+  flight_recorder: "dump of NCCL's Flight Recorder",
   recording: "its recording",
 };
 

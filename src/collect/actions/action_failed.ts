@@ -1,3 +1,6 @@
+/** Something forbade an action, so nothing was done. */
+export class ActionRefused extends Error {}
+
 /** An action could not be carried out, or had no success. */
 export class ActionFailed extends Error {
   /** It would fail again in this program. */

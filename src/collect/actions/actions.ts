@@ -11,6 +11,7 @@
  * | once the evidence is there, the condition holds no longer, the program has ended or the policy forbids it | nothing is done |
  * | the program ends during an action that should not end it | a failure |
  * | no evidence can be captured, or the server does not answer or refuses | nothing is done; tried again after a while |
+ * | a disruption budget or the server forbids the eviction of the pod | nothing is done; tried again after a while |
  * | memory does not fall by a twentieth | the action is not repeated on this version of the service |
  * | the collector ends | the running action is ended and is a failure; the server's lease lapses |
  * | the collector is started again | limits and failures are known from the log |
@@ -19,28 +20,24 @@
  * that anyone sends, starts an action.
  */
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { hasEnded, readStat, type ScannedProcess } from "../../linux/index.js";
 import { hostName } from "../../linux/this_process/host_name.js";
-import { formatDuration } from "../../model/base/numbers.js";
-import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
-import type { ActionJson, ActionName } from "../../model/documents/action_document.js";
+import type { Millis, TimeMs } from "../../model/base/units.js";
+import type { ActionJson, ActionName, PodJson } from "../../model/documents/action_document.js";
 import type { Capture } from "../../model/documents/artifact_document.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import type { Limit } from "../../model/settings/limit.js";
 import { LONGEST_ACTION_TEXT } from "../../model/wire/action_record.js";
 import type { ActionLog } from "../../recording/action_log.js";
 import type { WantedCapture } from "../captures/captures.js";
-import { rssOf } from "../captures/triggers.js";
 import type { ActionRule, AllowedAction } from "../policy/action_form.js";
 import type { Condition } from "../policy/conditions.js";
 import type { Program } from "../policy/programs.js";
-import { ActionFailed } from "./action_failed.js";
+import { ActionFailed, ActionRefused } from "./action_failed.js";
 import { chooseAction } from "./choice_of_action.js";
+import { bytesOf, effectOf, isAlive } from "./effect.js";
 import type { Leases } from "./leases.js";
-import { perform } from "./perform.js";
-import { comesTrue } from "./server_workers.js";
+import { lackedForEviction, perform } from "./perform.js";
 
 export interface ActionParts {
   readonly log: ActionLog;
@@ -54,6 +51,8 @@ export interface ActionParts {
   readonly ruleOf: (program: Program) => ActionRule | null;
   /** The programs that run now. */
   readonly programs: () => readonly Program[];
+  /** The pod that the program runs in; undefined if it is unknown. */
+  readonly podOf: (program: Program) => PodJson | undefined;
   readonly capture: (wanted: WantedCapture) => void;
   /** The program's recording; null if it has none. */
   readonly recordingOf: (program: Program) => string | null;
@@ -66,8 +65,6 @@ export interface ActionEvent {
   readonly action: ActionJson;
 }
 
-/** Pages that are given back are no longer resident at once; a new worker needs time to load. */
-const SETTLE_MS: Millis = 5_000;
 const HOUR: Millis = 3_600_000;
 /** A program that was refused is not considered again within this time. */
 const REST_MS: Millis = 60_000;
@@ -76,8 +73,6 @@ const RELENTED_MS: Millis = 15 * 60_000;
 /** Evidence and action together; the server's lease is longer. */
 const LONGEST_MS: Millis = 75 * 60_000;
 const ENDED = "tidemark watch ended";
-/** The share of its memory that a program must release for an action to have helped. */
-const HELP = 0.05;
 const EVIDENCE: readonly Capture[] = ["diagnose", "ledger", "census"];
 /** They release no Python objects, so a census would show nothing that is lost. */
 const WITHOUT_CENSUS: ReadonlySet<ActionName> = new Set(["malloc_trim", "empty_cache"]);
@@ -153,13 +148,8 @@ export class Actions {
     const { identity, pid, startedMs } = program.root;
     const { service, version } = identity;
     const subject = { service, version, pid, startedMs };
-    const { action, forbidden } = chooseAction(
-      subject,
-      rule,
-      hostLimit,
-      this.#parts.log.all,
-      nowMs,
-    );
+    const { log, leases, podOf } = this.#parts;
+    const { action, forbidden } = chooseAction(subject, rule, hostLimit, log.all, nowMs);
     if (action === null) {
       const first = rule.allow[0];
       if (forbidden !== "" && first !== undefined) {
@@ -167,9 +157,15 @@ export class Actions {
       }
       return;
     }
-    const wanted = begun(program, action, reason, nowMs);
-    if (forbidden !== "") {
-      this.#refuse(program, wanted, forbidden, REST_MS);
+    const isEviction = action.name === "evict_pod";
+    const pod = isEviction ? podOf(program) : undefined;
+    const wanted = {
+      ...begun(program, action, reason, nowMs),
+      ...(pod === undefined ? {} : { pod }),
+    };
+    const lacked = isEviction ? lackedForEviction(pod, leases !== null) : "";
+    if (forbidden !== "" || lacked !== "") {
+      this.#refuse(program, wanted, forbidden || lacked, REST_MS);
     } else if (rule.isDryRun) {
       this.#put(program, { ...wanted, state: "would-act" });
     } else {
@@ -207,14 +203,25 @@ export class Actions {
         return;
       }
       const { current, reason } = now;
-      record = { ...record, reason, beforeBytes: this.#bytesOf(current, action) ?? 0 };
+      record = {
+        ...record,
+        reason,
+        beforeBytes: bytesOf(current, action, this.#parts.programs()) ?? 0,
+      };
       this.#put(program, record);
       const before = new Set(this.#parts.programs().map(({ root }) => root.key));
       const outcome = await perform({
         ...{ program: current, action, record, graceMs: rule.graceMs, until },
+        leases: this.#parts.leases,
+        did: (outcome) => {
+          record = { ...record, outcome };
+        },
       });
       record = { ...record, outcome };
-      const effect = await this.#effect(current, action, { record, before, graceMs: rule.graceMs });
+      const effect = await effectOf({
+        ...{ program: current, action, record, before, graceMs: rule.graceMs, signal },
+        programs: this.#parts.programs,
+      });
       record = { ...record, ...effect };
       this.#put(program, record);
       if (record.state === "done") {
@@ -222,6 +229,10 @@ export class Actions {
         this.#later.set(record.id, { program: current, action, record, dueMs });
       }
     } catch (error) {
+      if (error instanceof ActionRefused) {
+        this.#refuse(program, record, error.message, RELENTED_MS);
+        return;
+      }
       const isFinal = error instanceof ActionFailed && error.isFinal && !signal.aborted;
       const why = signal.aborted ? ENDED : reasonOf(error).message;
       const helped = isFinal ? { helped: false } : {};
@@ -253,63 +264,6 @@ export class Actions {
     return reason === null ? "the condition holds no longer" : { current, reason };
   }
 
-  /** Throws ActionFailed if the program ended although it should not have, or `tidemark watch` ends. */
-  async #effect(
-    program: Program,
-    action: AllowedAction,
-    {
-      record: { beforeBytes = 0, outcome },
-      before,
-      graceMs,
-    }: {
-      readonly record: ActionJson;
-      /** Keys of the programs that ran before. */
-      readonly before: ReadonlySet<string>;
-      readonly graceMs: Millis;
-    },
-  ): Promise<Partial<ActionJson>> {
-    const { signal } = this.#stop;
-    const started = () => this.#startedSince(program, before) !== undefined;
-    const hasStarted = action.name !== "restart" || (await comesTrue(started, graceMs, signal));
-    await sleep(SETTLE_MS, undefined, { signal });
-    if (action.name === "restart" && !(hasStarted && started())) {
-      const why = `${outcome}, and nothing has started it again on this host within ${formatDuration(graceMs)}`;
-      throw new ActionFailed(why, true);
-    }
-    const afterBytes = this.#bytesOf(program, action);
-    if (afterBytes === null) {
-      throw new ActionFailed(`${outcome}, and the program ended`, true);
-    }
-    const fell = beforeBytes - afterBytes;
-    return { state: "done", afterBytes, helped: fell > 0 && fell >= HELP * beforeBytes };
-  }
-
-  #startedSince({ root }: Program, before: ReadonlySet<string>): Program | undefined {
-    return this.#parts
-      .programs()
-      .find(
-        (one) =>
-          !before.has(one.root.key) &&
-          one.root.identity.service === root.identity.service &&
-          isAlive(one.root),
-      );
-  }
-
-  /** Of its processes now, null if it has ended; for a restart, of all programs of its service here. */
-  #bytesOf({ root }: Program, { name }: { readonly name: ActionName }): Bytes | null {
-    const all = this.#parts.programs();
-    if (name === "restart") {
-      return all
-        .filter((one) => one.root.identity.service === root.identity.service)
-        .reduce((sum, { processes }) => sum + rssOf(processes), 0);
-    }
-    // Not by its key, which changes when celery executes itself again.
-    const same = all.find(
-      (one) => one.root.pid === root.pid && one.root.startTicks === root.startTicks,
-    );
-    return same === undefined || !isAlive(root) ? null : rssOf(same.processes);
-  }
-
   /** The folder with what was captured. Throws ActionFailed: without evidence nothing is done. */
   async #evidence(program: Program, wanted: ActionJson): Promise<string> {
     const captures = WITHOUT_CENSUS.has(wanted.action) ? EVIDENCE.slice(0, 2) : EVIDENCE;
@@ -335,7 +289,7 @@ export class Actions {
         continue;
       }
       this.#later.delete(id);
-      const hourLaterBytes = this.#bytesOf(program, action) ?? 0;
+      const hourLaterBytes = bytesOf(program, action, this.#parts.programs()) ?? 0;
       if (hourLaterBytes > 0) {
         this.#put(program, { ...record, hourLaterBytes });
       }
@@ -368,11 +322,6 @@ export class Actions {
     this.#parts.leases?.report(bounded);
     this.#parts.onEvent({ kind: "action", program, action: bounded });
   }
-}
-
-function isAlive({ pid, startTicks }: ScannedProcess): boolean {
-  const stat = readStat(pid);
-  return stat !== null && !hasEnded(stat) && stat.startTicks === startTicks;
 }
 
 function clipped(text: string): string {

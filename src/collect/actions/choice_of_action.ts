@@ -22,7 +22,7 @@ const USELESS_MS: Millis = 7 * 86_400_000;
 /** The same where the version is unknown, and a deploy cannot be noticed. */
 const USELESS_UNKNOWN_MS: Millis = 86_400_000;
 /** They interrupt a service, so they are repeated on none of its instances within {@link AGAIN_MS}. */
-const INTERRUPTING: ReadonlySet<string> = new Set(["restart", "recycle_worker"]);
+const INTERRUPTING: ReadonlySet<string> = new Set(["restart", "recycle_worker", "evict_pod"]);
 /** One that helped before, or could not be carried out. */
 const REST_MS: Millis = 3_600_000;
 /** One that helped: the others get their turn first. */

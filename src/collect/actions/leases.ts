@@ -1,17 +1,27 @@
 /**
- * Asks the server before an action, and reports its course.
+ * Asks the server before an action and for the eviction of a pod, and reports the course of actions.
  *
  *     wanted ──POST /api/v1/leases──> granted: act, then POST /api/v1/actions until the server has it
  *                                     refused, or no answer: nothing is done
  */
 import type { Millis } from "../../model/base/units.js";
-import type { ActionJson } from "../../model/documents/action_document.js";
+import type { ActionJson, PodJson } from "../../model/documents/action_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
-import { ACTIONS_PATH, LEASES_PATH, type LeaseAnswer } from "../../model/wire/actions.js";
+import {
+  ACTIONS_PATH,
+  EVICTION_PATIENCE_MS,
+  EVICTIONS_PATH,
+  type EvictionAnswer,
+  LEASES_PATH,
+  type LeaseAnswer,
+} from "../../model/wire/actions.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
+import { ActionFailed, ActionRefused } from "./action_failed.js";
 
 const PATIENCE_MS: Millis = 10_000;
+const WRONG_TOKEN =
+  "the server refuses the token: actions need one of scope act (server.action_token_file)";
 /** Reports that the server has not taken yet; older ones are dropped. */
 const MOST_UNSENT = 200;
 
@@ -40,9 +50,7 @@ export class Leases {
       return { why: "", mayBeHeld: true };
     }
     if (status === 401 || status === 403) {
-      const why =
-        "the server refuses the token: actions need one of scope act (server.action_token_file)";
-      return { why, mayBeHeld: false };
+      return { why: WRONG_TOKEN, mayBeHeld: false };
     }
     const said = oneLine(
       String(status === 200 ? answer.why : (answer.error ?? `status ${status}`)),
@@ -50,6 +58,23 @@ export class Leases {
     return status === 200
       ? { why: `the server: ${said}`, mayBeHeld: false }
       : { why: `the server cannot be asked: ${said}`, mayBeHeld: true };
+  }
+
+  /** The pod of a granted lease. Throws ActionRefused if it is not evicted, and ActionFailed if that is unknown. */
+  async evict(id: string, pod: PodJson): Promise<void> {
+    const { status, body } = await this.#post(EVICTIONS_PATH, { id, pod }, EVICTION_PATIENCE_MS);
+    const answer = body as Partial<EvictionAnswer & { error: string; why: string }>;
+    if (status === 200 && answer.evicted === true) {
+      return;
+    }
+    if (status === 200) {
+      throw new ActionRefused(`the server: ${oneLine(String(answer.why))}`);
+    }
+    if (status === 401 || status === 403) {
+      throw new ActionRefused(WRONG_TOKEN);
+    }
+    const said = oneLine(answer.error ?? `status ${status}`);
+    throw new ActionFailed(`the server gave no answer about the eviction: ${said}`, false);
   }
 
   /** Sent by {@link next} until the server answers. */
@@ -89,7 +114,11 @@ export class Leases {
   }
 
   /** Status 0: no answer. */
-  async #post(path: string, action: ActionJson): Promise<{ status: number; body: object }> {
+  async #post(
+    path: string,
+    sent: object,
+    patienceMs = PATIENCE_MS,
+  ): Promise<{ status: number; body: object }> {
     const { url, token } = this.#server;
     try {
       const response = await fetch(`${url}${path}`, {
@@ -98,8 +127,8 @@ export class Leases {
           "content-type": "application/json",
           ...(token === null ? {} : { authorization: `Bearer ${token}` }),
         },
-        body: JSON.stringify(action),
-        signal: AbortSignal.timeout(PATIENCE_MS),
+        body: JSON.stringify(sent),
+        signal: AbortSignal.timeout(patienceMs),
         redirect: "error",
       });
       const body: unknown = await response.json().catch(() => ({}));

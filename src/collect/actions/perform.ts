@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readStat } from "../../linux/index.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
-import type { ActionJson } from "../../model/documents/action_document.js";
+import type { ActionJson, PodJson } from "../../model/documents/action_document.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import {
@@ -17,8 +17,9 @@ import { postJson } from "../../recording/sender/post_json.js";
 import { rssOfProcess } from "../captures/triggers.js";
 import type { AllowedAction } from "../policy/action_form.js";
 import type { Program } from "../policy/programs.js";
-import { ActionFailed } from "./action_failed.js";
-import { endProcess, recycleWorker } from "./server_workers.js";
+import { ActionFailed, ActionRefused } from "./action_failed.js";
+import type { Leases } from "./leases.js";
+import { endProcess, hasEndedAfter, recycleWorker } from "./server_workers.js";
 
 /** How long a program may take to run Python code. */
 const WAIT_MS: Millis = 20_000;
@@ -35,9 +36,13 @@ export interface Performance {
   readonly record: ActionJson;
   readonly graceMs: Millis;
   readonly until: AbortSignal;
+  /** null: there is no server. */
+  readonly leases: Leases | null;
+  /** Called with what is certain already, in case that the collector ends before the action does. */
+  readonly did: (outcome: string) => void;
 }
 
-/** @returns what was done, in words. Throws ActionFailed. */
+/** @returns what was done, in words. Throws ActionFailed, and ActionRefused if nothing was done. */
 export async function perform(performance: Performance): Promise<string> {
   const { program, action, graceMs, until } = performance;
   switch (action.name) {
@@ -62,11 +67,32 @@ export async function perform(performance: Performance): Promise<string> {
       return await recycleWorker(program.processes, graceMs, until);
     case "restart":
       return await endProcess(program.root, graceMs, until);
+    case "evict_pod":
+      return await evictPod(performance);
     case "command":
       return await runCommand(action.command, performance);
     case "webhook":
       return await callWebhook(action, performance);
   }
+}
+
+/** "" if nothing is missing to have the pod evicted; otherwise the reason. */
+export function lackedForEviction(pod: PodJson | undefined, hasServer: boolean): string {
+  if (pod === undefined) {
+    return "its pod is unknown: that needs names from the API server (podMetadata of the chart), or TIDEMARK_POD_NAME, TIDEMARK_POD_NAMESPACE and TIDEMARK_POD_UID in a sidecar";
+  }
+  return hasServer ? "" : "pods are evicted by a server: name it with --to or in the policy";
+}
+
+async function evictPod({ program, record, ...rest }: Performance): Promise<string> {
+  const { leases, graceMs, until, did } = rest;
+  const { id, pod } = record;
+  if (leases === null || pod === undefined) {
+    throw new ActionRefused(lackedForEviction(pod, leases !== null));
+  }
+  await leases.evict(id, pod);
+  did("the pod was evicted");
+  return await hasEndedAfter("the eviction of its pod", program.root, graceMs, until);
 }
 
 /** In each of the program's processes, one after the other. Throws ActionFailed if it was possible in none. */

@@ -186,15 +186,25 @@ export async function endProcess(
   graceMs: Millis,
   until: AbortSignal,
 ): Promise<string> {
-  const begunMs = monotonicMs();
   send(process, "SIGTERM");
+  return await hasEndedAfter("SIGTERM", process, graceMs, until);
+}
+
+/** Waits until the process has ended. `what` caused that. @returns this in words. Throws ActionFailed. */
+export async function hasEndedAfter(
+  what: string,
+  process: ServerProcess,
+  graceMs: Millis,
+  until: AbortSignal,
+): Promise<string> {
+  const begunMs = monotonicMs();
   if (!(await comesTrue(() => !lives(process), graceMs, until))) {
     throw new ActionFailed(
-      `process ${process.pid} has not ended ${formatDuration(graceMs)} after SIGTERM`,
+      `process ${process.pid} has not ended ${formatDuration(graceMs)} after ${what}`,
       false,
     );
   }
-  return `process ${process.pid} ended ${formatDuration(monotonicMs() - begunMs)} after SIGTERM`;
+  return `process ${process.pid} ended ${formatDuration(monotonicMs() - begunMs)} after ${what}`;
 }
 
 /** Not to another process that has the pid now. */

@@ -12,6 +12,7 @@ import {
   ledgerDocument,
   stacksDocument,
 } from "../../inspect/index.js";
+import { readRank } from "../../linux/index.js";
 import { processCpu } from "../../linux/this_process/clock.js";
 import { raiseOomScore } from "../../linux/this_process/out_of_memory.js";
 import type { Millis, Pid } from "../../model/base/units.js";
@@ -20,6 +21,7 @@ import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js"
 import { TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { openRecording, readDeviceSnapshot } from "../../record/index.js";
+import { copyFlightRecorder } from "./flight_recorder.js";
 
 export interface CaptureRequest {
   readonly captures: readonly Capture[];
@@ -83,6 +85,11 @@ class CaptureWork {
           await Promise.all(
             devicePids.map((pid) => this.#tryTo(capture, () => this.#snapshotDevice(pid))),
           );
+          break;
+        case "flight_recorder":
+          for (const pid of pids) {
+            await this.#tryTo(capture, () => this.#copyDump(pid));
+          }
           break;
         case "ledger":
           for (const pid of pids.slice(0, MOST_LEDGERS)) {
@@ -151,6 +158,19 @@ class CaptureWork {
       this.#problems.push(`gpu: process ${pid}: ${refused || "torch has not used a device yet"}`);
     } else {
       this.#files.push({ name, capture: "gpu", pid });
+    }
+  }
+
+  /** A process without a rank is a launcher; that it has no dump is no problem of the capture. */
+  async #copyDump(pid: Pid): Promise<void> {
+    if (readRank(pid) === null) {
+      return;
+    }
+    const copied = copyFlightRecorder(pid, this.#request.folder);
+    if ("why" in copied) {
+      this.#problems.push(`flight_recorder: process ${pid}: ${copied.why}`);
+    } else {
+      this.#files.push({ name: copied.name, capture: "flight_recorder", pid });
     }
   }
 

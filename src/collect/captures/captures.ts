@@ -10,7 +10,7 @@ import { once } from "node:events";
 import { isMappingNamed } from "../../linux/index.js";
 import { monotonicMs } from "../../linux/this_process/clock.js";
 import { hostName } from "../../linux/this_process/host_name.js";
-import type { Millis } from "../../model/base/units.js";
+import type { Millis, Pid } from "../../model/base/units.js";
 import type {
   ArtifactFileJson,
   ArtifactJson,
@@ -35,6 +35,8 @@ export interface WantedCapture {
   readonly lastMoment: boolean;
   /** The program continues, and with it its recording. */
   readonly isGrowing?: boolean;
+  /** Asked for at this moment: neither captures that wait nor the CPU budget delay it; the limit of an hour applies. */
+  readonly isTimed?: boolean;
   /** An action waits for it: neither the limit of an hour nor the CPU budget delays it. Called once. */
   readonly onDone?: (outcome: { readonly path: string } | { readonly why: string }) => void;
 }
@@ -94,7 +96,8 @@ export class Captures {
       refuse(`${reason}, but ${MOST_WAITING} captures are waiting`);
     } else {
       this.#made.set(service, [...made, nowMs]);
-      this.#waiting = lastMoment ? [wanted, ...this.#waiting] : [...this.#waiting, wanted];
+      const isFirst = lastMoment || wanted.isTimed === true;
+      this.#waiting = isFirst ? [wanted, ...this.#waiting] : [...this.#waiting, wanted];
     }
   }
 
@@ -103,7 +106,8 @@ export class Captures {
     const earned = cpu * (nowMs - (this.#creditedMs ?? nowMs));
     this.#creditMs = Math.min(MOST_CREDIT_MS, this.#creditMs + earned);
     this.#creditedMs = nowMs;
-    const isUrgent = this.#waiting[0]?.onDone !== undefined;
+    const [first] = this.#waiting;
+    const isUrgent = first?.onDone !== undefined || first?.isTimed === true;
     if (this.#working !== null || (this.#creditMs <= 0 && !isUrgent)) {
       return;
     }
@@ -212,6 +216,11 @@ export class Captures {
   }
 }
 
+/** Whether it has loaded CUDA, or torch with CUDA. */
+export function usesDevice(pid: Pid): boolean {
+  return isMappingNamed(pid, DEVICE_LIBRARIES);
+}
+
 function requestOf(
   { program, captures, recording, lastMoment }: WantedCapture,
   folder: string,
@@ -227,8 +236,6 @@ function requestOf(
     maxPauseMs,
     recording,
     pids: living.sort((a, b) => size(b) - size(a)),
-    devicePids: captures.includes("gpu")
-      ? living.filter((pid) => isMappingNamed(pid, DEVICE_LIBRARIES))
-      : [],
+    devicePids: captures.includes("gpu") ? living.filter(usesDevice) : [],
   };
 }

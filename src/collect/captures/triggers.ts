@@ -8,7 +8,15 @@
  * twice within its cooldown.
  */
 import { isDeepStrictEqual } from "node:util";
-import { findCgroup, readLimiting, readPressure, readStatus, roomOf } from "../../linux/index.js";
+import {
+  type CgroupPlace,
+  findCgroup,
+  type RecentTexts,
+  readLimiting,
+  readPressure,
+  readRss,
+  roomOf,
+} from "../../linux/index.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { type Condition, distanceOf, ProgramReadings, type Reading } from "../policy/conditions.js";
 import type { Trigger } from "../policy/policy.js";
@@ -24,6 +32,9 @@ export interface Triggered {
 interface Course {
   readonly readings: ProgramReadings;
   readonly pids: Set<Pid>;
+  place: CgroupPlace | null;
+  /** A program may be moved to another control group after its start. */
+  placedMs: Millis;
   nextMs: Millis;
   /** What its readings must show. */
   conditions: readonly Condition[];
@@ -31,8 +42,16 @@ interface Course {
   readonly restsUntilMs: Map<string, Millis>;
 }
 
+const PLACED_MS: Millis = 60_000;
+
 export class Triggers {
+  readonly #texts: RecentTexts;
   #courses = new Map<string, Course>();
+
+  /** `texts`: of the files that programs share. */
+  constructor(texts: RecentTexts) {
+    this.#texts = texts;
+  }
 
   /** `all`: every running program. `nowMs`: from a clock that only moves forward. */
   next(
@@ -54,6 +73,8 @@ export class Triggers {
         const course = before.get(key) ?? {
           readings: new ProgramReadings(),
           pids: new Set<Pid>(),
+          place: null,
+          placedMs: Number.NEGATIVE_INFINITY,
           nextMs: 0,
           conditions: [],
           restsUntilMs: new Map<string, Millis>(),
@@ -62,7 +83,7 @@ export class Triggers {
         this.#courses.set(key, course);
         if (nowMs >= course.nextMs) {
           course.nextMs = nowMs + distanceOf(conditions);
-          course.readings.add(readingOf(program, course.pids, conditions, nowMs));
+          course.readings.add(readingOf(program, course, this.#texts, nowMs));
           fired.push(...firing(program, course, triggers, nowMs));
         }
       }
@@ -84,7 +105,8 @@ export class Triggers {
     ) {
       return null;
     }
-    course.readings.add(readingOf(program, course.pids, course.conditions, nowMs));
+    this.#texts.forget();
+    course.readings.add(readingOf(program, course, this.#texts, nowMs));
     return course.readings.holds(condition);
   }
 
@@ -125,18 +147,23 @@ function isLevel({ kind }: Condition): boolean {
   return kind === "rss" || kind === "limit" || kind === "pressure";
 }
 
-/** `pids`: the processes of the previous reading; replaced. Reads only what the conditions need. */
+/** The processes of the previous reading are replaced. Reads only what the conditions need. */
 function readingOf(
   { root, processes }: Program,
-  pids: Set<Pid>,
-  conditions: readonly Condition[],
+  course: Course,
+  { read }: RecentTexts,
   timeMs: Millis,
 ): Reading {
+  const { pids, conditions } = course;
   const kinds = new Set(conditions.map(({ kind }) => kind));
   const wantsGroup = kinds.has("limit") || kinds.has("oom-kill") || kinds.has("pressure");
-  const place = wantsGroup ? findCgroup(root.pid) : null;
-  const group = place === null ? null : readLimiting(place);
-  const room = place === null || !kinds.has("limit") ? null : roomOf(place);
+  if (wantsGroup && timeMs - course.placedMs >= PLACED_MS) {
+    course.place = findCgroup(root.pid, read);
+    course.placedMs = timeMs;
+  }
+  const place = wantsGroup ? course.place : null;
+  const group = place === null ? null : readLimiting(place, read);
+  const room = place === null || !kinds.has("limit") ? null : roomOf(place, read);
   const living = new Set(processes.map(({ pid }) => pid));
   const hasLost = [...pids].some((pid) => !living.has(pid));
   pids.clear();
@@ -148,7 +175,7 @@ function readingOf(
     timeMs,
     rssBytes: rssOf(processes),
     limit: bytes === null || room === null ? null : { bytes, usedBytes: bytes - room },
-    pressure: kinds.has("pressure") ? readPressure(place) : null,
+    pressure: kinds.has("pressure") ? readPressure(place, read) : null,
     oomKills: group?.oomKills ?? null,
     hasLost,
   };
@@ -161,5 +188,5 @@ export function rssOf(processes: readonly { readonly pid: Pid }[]): Bytes {
 
 /** 0 if it has ended. */
 export function rssOfProcess(pid: Pid): Bytes {
-  return readStatus(pid)?.rssBytes ?? 0;
+  return readRss(pid) ?? 0;
 }

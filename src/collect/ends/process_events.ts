@@ -34,6 +34,8 @@ export interface ProcessEventsOptions {
   readonly onUnavailable: (why: string) => void;
   /** The kernel dropped events; called once. */
   readonly onLost: () => void;
+  /** A process has become a Python program. */
+  readonly onStarted?: (pid: Pid) => void;
   readonly guardPath?: string;
 }
 
@@ -45,7 +47,6 @@ export class ProcessEvents {
   /** Python programs that started and have not ended. */
   readonly #starts = new Map<Pid, Millis>();
   #shortLived = 0;
-  #hasStarted = false;
   #hasLost = false;
 
   constructor(options: ProcessEventsOptions) {
@@ -99,9 +100,9 @@ export class ProcessEvents {
       this.#hasLost = true;
       this.#options.onLost();
     } else if (verb === "exec") {
-      this.#hasStarted = true;
       remember(this.#starts, pid, nowMs, MOST_STARTS);
       this.#ends.delete(pid); // the pid is used again
+      this.#options.onStarted?.(pid);
     } else if (verb === "exit") {
       const startedMs = this.#starts.get(pid);
       this.#starts.delete(pid);
@@ -116,13 +117,6 @@ export class ProcessEvents {
   endOf(pid: Pid, sinceMs: Millis): ProcessExit | null {
     const end = this.#ends.get(pid);
     return end === undefined || end.atMs < sinceMs ? null : end;
-  }
-
-  /** Whether a Python program has started since the last call. */
-  takeStarted(): boolean {
-    const hasStarted = this.#hasStarted;
-    this.#hasStarted = false;
-    return hasStarted;
   }
 
   /** Python programs that ended within {@link SHORT_MS} since the last call: they are not recorded. */

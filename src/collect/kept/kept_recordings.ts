@@ -1,4 +1,13 @@
-/** The recordings of `watch` on disk: bounded by age and by bytes, oldest first. */
+/**
+ * The recordings of `watch` on disk, bounded by age and by bytes. If all together are too large:
+ *
+ *     1. recordings that the server has, or all if there is no server, are removed, the oldest first
+ *     2. others lose profiles, the oldest recording first: one in an hour stays; then none
+ *     3. others are removed, the oldest first
+ *
+ * A file beside a recording, `NAME.unsent`, marks one that the server may lack. It contains how many bytes the server may
+ * have; nothing if that is unknown, because a collector was killed: such a recording is not thinned.
+ */
 import {
   existsSync,
   readdirSync,
@@ -14,8 +23,12 @@ import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { badUsage, fileUnusable } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
+import { thinRecording } from "../../recording/thinned.js";
 
 const SUFFIX = ".tidemark";
+const UNSENT = ".unsent";
+/** Distances of the profiles that stay when the disk runs short. */
+const THINNED_MS: readonly Millis[] = [3_600_000, Number.POSITIVE_INFINITY];
 /** Names the collector that uses the folder: `PID START_TICKS`. */
 const LOCK = "watch.lock";
 const LONGEST_NAME = 80;
@@ -25,8 +38,14 @@ export class KeptRecordings {
 
   readonly #lock: string;
 
-  /** Creates the folder. Throws TidemarkError if that is not possible, or if another collector uses it. */
-  constructor(readonly folder: string) {
+  /**
+   * Creates the folder. `isSent`: recordings are sent to a server. Throws TidemarkError if that is not possible, or if
+   * another collector uses it.
+   */
+  constructor(
+    readonly folder: string,
+    readonly isSent = false,
+  ) {
     makeFolder(folder);
     this.#lock = join(folder, LOCK);
     const other = ownerIn(this.#lock);
@@ -73,30 +92,106 @@ export class KeptRecordings {
 
   closed(path: string): void {
     this.#open.delete(path);
+    if (!existsSync(path)) {
+      this.markSent(path); // nothing was recorded
+    }
   }
 
-  /** Removes what is too old, then the oldest while all together are too large. @returns how many were removed. */
+  /** The server may lack a recording. `mayHaveBytes`: no more than these are there; left out: unknown. */
+  markUnsent(path: string, mayHaveBytes?: Bytes): void {
+    if (this.isSent) {
+      try {
+        writeFileSync(`${path}${UNSENT}`, mayHaveBytes === undefined ? "" : `${mayHaveBytes}\n`);
+      } catch {
+        // The disk is full; the recording is sent while it grows all the same.
+      }
+    }
+  }
+
+  markSent(path: string): void {
+    remove(`${path}${UNSENT}`);
+  }
+
+  /** Recordings that have ended and that the server may lack, oldest first. */
+  unsent(): string[] {
+    return this.#files()
+      .filter(({ path, isUnsent }) => isUnsent && !this.#open.has(path))
+      .map(({ path }) => path);
+  }
+
+  /**
+   * Removes what is too old, and what the server has, then thins out and removes the rest while all together are too large.
+   * @returns how many were removed.
+   */
   tidy({ keepMs, mostBytes }: { keepMs: Millis; mostBytes: Bytes }, nowMs: TimeMs): number {
-    const files = this.#files().sort((a, b) => a.changedMs - b.changedMs);
+    const files = this.#files();
     let bytes = files.reduce((sum, file) => sum + file.bytes, 0);
     let removed = 0;
-    for (const file of files) {
-      if (!this.#open.has(file.path) && (nowMs - file.changedMs > keepMs || bytes > mostBytes)) {
-        removed += remove(file.path) ? 1 : 0;
-        bytes -= file.bytes;
+    const closed = files.filter(({ path }) => !this.#open.has(path));
+    const takeAway = ({ path, bytes: ofFile }: KeptFile) => {
+      removed += remove(path) ? 1 : 0;
+      this.markSent(path);
+      bytes -= ofFile;
+    };
+    for (const file of closed.filter(({ isUnsent }) => !isUnsent)) {
+      if (nowMs - file.changedMs > keepMs || bytes > mostBytes) {
+        takeAway(file);
+      }
+    }
+    const unsent = closed.filter(({ isUnsent }) => isUnsent);
+    for (const distanceMs of bytes > mostBytes ? THINNED_MS : []) {
+      for (const file of unsent) {
+        if (bytes > mostBytes) {
+          const less = thinned(file, distanceMs);
+          file.bytes -= less;
+          bytes -= less;
+        }
+      }
+    }
+    for (const file of unsent) {
+      if (bytes > mostBytes) {
+        takeAway(file);
       }
     }
     return removed;
   }
 
-  #files(): { path: string; bytes: Bytes; changedMs: TimeMs }[] {
-    return filesOf(this.folder)
+  /** Oldest first. */
+  #files(): KeptFile[] {
+    const names = new Set(filesOf(this.folder));
+    return [...names]
       .filter((name) => name.endsWith(SUFFIX))
       .flatMap((name) => {
         const path = join(this.folder, name);
         const stat = statSync(path, { throwIfNoEntry: false });
-        return stat?.isFile() ? [{ path, bytes: stat.size, changedMs: stat.mtimeMs }] : [];
-      });
+        const isUnsent = this.isSent && names.has(`${name}${UNSENT}`);
+        return stat?.isFile()
+          ? [{ path, bytes: stat.size, changedMs: stat.mtimeMs, isUnsent }]
+          : [];
+      })
+      .sort((a, b) => a.changedMs - b.changedMs);
+  }
+}
+
+interface KeptFile {
+  readonly path: string;
+  bytes: Bytes;
+  readonly changedMs: TimeMs;
+  readonly isUnsent: boolean;
+}
+
+/** @returns how much smaller the recording is now. Its time stays, because others are compared with it. */
+function thinned({ path, changedMs }: KeptFile, distanceMs: Millis): Bytes {
+  try {
+    const text = readFileSync(`${path}${UNSENT}`, "utf8");
+    if (text === "") {
+      return 0;
+    }
+    const less = thinRecording(path, { keptBytes: Number(text), distanceMs });
+    utimesSync(path, changedMs / 1000, changedMs / 1000);
+    return less;
+  } catch {
+    return 0; // not a whole recording, or no room for the smaller one
   }
 }
 

@@ -3,9 +3,10 @@
  * pod's own name comes from its environment; elsewhere identities stay as they are.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { type ApiServer, apiServerOf } from "../../kubernetes/api_server.js";
 import type { ScannedProcess } from "../../linux/index.js";
 import type { Millis } from "../../model/base/units.js";
-import { type ApiServer, apiServerOf } from "./api_server.js";
+import type { PodJson } from "../../model/documents/action_document.js";
 import { PodWatch } from "./pod_watch.js";
 import { identityInPod, type PodFacts, Pods } from "./pods.js";
 
@@ -61,11 +62,16 @@ export class PodIdentities {
     if (known !== undefined) {
       return known;
     }
-    const facts = this.#own ?? this.#pods.factsOf(process.containers);
+    const facts = this.#factsOf(process);
     const result =
       facts === null ? process : { ...process, identity: identityInPod(process, facts) };
     this.#identified.set(process, result);
     return result;
+  }
+
+  /** Of the API server or the pod's own names, whatever the environment of the process says. */
+  podOf(process: ScannedProcess): PodJson | undefined {
+    return this.#factsOf(process)?.pod;
   }
 
   /** The process is in a pod that the API server is about to name: its identity may change soon. */
@@ -78,6 +84,10 @@ export class PodIdentities {
     );
   }
 
+  #factsOf({ containers }: ScannedProcess): PodFacts | null {
+    return this.#own ?? this.#pods.factsOf(containers);
+  }
+
   async close(): Promise<void> {
     await this.#watch?.ended;
   }
@@ -85,6 +95,8 @@ export class PodIdentities {
 
 /** From the variables that the sidecar's pod sets by the downward API (docs/kubernetes.md). */
 function ownPod(environment: Readonly<Record<string, string | undefined>>): PodFacts | null {
-  const { TIDEMARK_POD_NAME: pod = "", TIDEMARK_POD_NAMESPACE: namespace = "" } = environment;
-  return pod === "" ? null : { place: { pod, namespace }, names: {} };
+  const { TIDEMARK_POD_NAME: name = "", TIDEMARK_POD_NAMESPACE: namespace = "" } = environment;
+  const { TIDEMARK_POD_UID: uid = "" } = environment;
+  const pod = namespace === "" || uid === "" ? undefined : { namespace, name, uid };
+  return name === "" ? null : { pod, place: { pod: name, namespace }, names: {} };
 }

@@ -1,39 +1,24 @@
 /** The pods of a node from a server that speaks the API's protocol: chunks, bookmarks, expired versions, failures. */
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { createServer, type Server } from "node:https";
-import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import {
+  answerStatus,
+  makeCertificate,
+  startApiServer,
+  type TestApiServer,
+} from "../../kubernetes/api_server.fixture.js";
 import { PodWatch } from "./pod_watch.js";
 import { Pods } from "./pods.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-test-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-function makeCertificate(name: string): void {
-  const files = ["-keyout", join(folder, `${name}.key`), "-out", join(folder, `${name}.crt`)];
-  execFileSync(
-    "openssl",
-    [
-      "req",
-      "-x509",
-      "-newkey",
-      "ec",
-      "-pkeyopt",
-      "ec_paramgen_curve:prime256v1",
-      "-nodes",
-      ...files,
-    ].concat(["-days", "2", "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"]),
-    { stdio: "ignore" },
-  );
-}
-
 beforeAll(() => {
-  makeCertificate("ca");
-  makeCertificate("other");
+  makeCertificate(folder, "ca");
+  makeCertificate(folder, "other");
 });
 
 interface Asked {
@@ -42,7 +27,7 @@ interface Asked {
   readonly response: ServerResponse;
 }
 
-let server: Server;
+let server: TestApiServer;
 let asked: Asked[];
 /** Answers a request; the default is an empty list, and a watch that stays open. */
 let answer: (one: Asked) => void;
@@ -58,9 +43,7 @@ beforeEach(async () => {
   answer = usual;
   writeFileSync(join(folder, "token"), "first\n");
   writeFileSync(join(folder, "ca.crt"), readFileSync(join(folder, "ca.crt")));
-  const key = readFileSync(join(folder, "ca.key"));
-  const cert = readFileSync(join(folder, "ca.crt"));
-  server = createServer({ key, cert }, (request: IncomingMessage, response) => {
+  server = await startApiServer(folder, (request, response) => {
     const { searchParams, pathname } = new URL(request.url ?? "", "https://x");
     expect(pathname).toBe("/api/v1/pods");
     expect(searchParams.get("fieldSelector")).toBe("spec.nodeName=node-1");
@@ -69,19 +52,16 @@ beforeEach(async () => {
     asked.push(one);
     answer(one);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 });
 
 afterEach(async () => {
   until.abort();
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+  await server.close();
 });
 
 function start(place = folder): PodWatch {
-  const { port } = server.address() as AddressInfo;
   return new PodWatch({
-    server: { host: "127.0.0.1", port, folder: place },
+    server: { ...server, folder: place },
     node: "node-1",
     pods,
     until: until.signal,
@@ -104,9 +84,7 @@ function list({ response }: Asked, version: string, items: object[], more = ""):
 }
 
 function status({ response }: Asked, code: number, headers: Record<string, string> = {}): void {
-  response
-    .writeHead(code, headers)
-    .end(JSON.stringify({ kind: "Status", code, message: `no ${code}` }));
+  answerStatus(response, code, { headers });
 }
 
 function pod(name: string, version: string) {

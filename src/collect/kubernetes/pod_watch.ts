@@ -11,10 +11,16 @@
 import type { IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import {
+  ApiError,
+  type ApiServer,
+  get,
+  LARGEST_ANSWER,
+  readAll,
+} from "../../kubernetes/api_server.js";
 import { monotonicMs } from "../../linux/this_process/clock.js";
 import type { Millis } from "../../model/base/units.js";
 import { reasonOf } from "../../model/errors/reason.js";
-import { ApiError, type ApiServer, get, LARGEST_ANSWER, readAll } from "./api_server.js";
 import type { Pods } from "./pods.js";
 
 export interface PodWatchOptions {

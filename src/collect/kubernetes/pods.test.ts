@@ -60,6 +60,10 @@ test("the environment names service and version, the API server the place", () =
     pod: "checkout-1",
     labels: { track: "control", app: "checkout-1" },
   });
+  // What would be evicted.
+  expect(podsOf(pod("checkout-1")).factsOf([{ id: id("a"), pod: "" }])?.pod).toEqual({
+    ...{ namespace: "shop", name: "checkout-1", uid: "uid-checkout-1" },
+  });
 });
 
 test.each([

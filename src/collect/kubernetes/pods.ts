@@ -5,6 +5,7 @@
 import { z } from "zod";
 import type { ContainerPlace } from "../../linux/index.js";
 import type { Millis } from "../../model/base/units.js";
+import type { PodJson } from "../../model/documents/action_document.js";
 import { joinedIdentity, type ServiceIdentity } from "../../model/wire/identity.js";
 
 const text = z.string();
@@ -45,6 +46,8 @@ const POD = z.object({
 
 /** What a pod's metadata says about the processes of one of its containers; unknown parts are left out. */
 export interface PodFacts {
+  /** undefined: its uid is unknown. */
+  readonly pod: PodJson | undefined;
   /** Where it runs. The API server knows this, whatever the program's environment claims. */
   readonly place: Partial<ServiceIdentity>;
   /** Names that apply if the environment declares none. */
@@ -137,10 +140,12 @@ function knownPod({ metadata, spec, status }: z.infer<typeof POD>): KnownPod {
       ({ name, image = "" }) => [name, image],
     ),
   );
+  const { namespace, name, uid } = metadata;
   const factsFor = (container: string): PodFacts => ({
+    pod: { namespace, name, uid },
     place: {
-      namespace: metadata.namespace,
-      pod: metadata.name,
+      namespace,
+      pod: name,
       ...(workload === "" ? {} : { workload }),
       ...(container === "" ? {} : { container }),
     },
@@ -196,7 +201,7 @@ function imageTag(image: string): string {
 /** The identity of a process in a pod; unchanged if nothing is known about its pod. */
 export function identityInPod(
   { declared, name }: { readonly declared: ServiceIdentity; readonly name: string },
-  { place, names }: PodFacts,
+  { place, names }: Pick<PodFacts, "place" | "names">,
 ): ServiceIdentity {
   return joinedIdentity([place, declared, names, { service: name }]);
 }

@@ -66,7 +66,7 @@ test.each([
   ["defaults: {triggers: [{when: {rss: 1GiB}, do: []}]}", /trigger 1, do: expected at least 1;/],
   [
     "defaults: {triggers: [{when: {oom_kill: true}, do: [dance]}]}",
-    /trigger 1, do\.0: expected diagnose, ledger, census, snapshot, stacks or gpu;/,
+    /trigger 1, do\.0: expected diagnose, ledger, census, snapshot, stacks, gpu or flight_recorder;/,
   ],
   [
     "select: [{match: {}, agent: {window: 25:00-26:00}}]",

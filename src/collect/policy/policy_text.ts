@@ -77,9 +77,17 @@ export function triggerText({ when, captures }: Trigger): string {
   return `${conditionText(when)}: ${captures.join(", ")}`;
 }
 
-/** "85 % of the memory limit in use: gc_collect, then malloc_trim; at most 4/h of an instance (dry run)". */
-export function actionsText({ when, allow, limit, serviceLimit, isDryRun }: ActionRule): string {
-  const tried = allow.map(({ key }) => key).join(", then ");
+/**
+ * "85 % of the memory limit in use: gc_collect, then malloc_trim; at most 4/h of an instance (dry run)". `eviction`: which pod
+ * would be evicted, or why none.
+ */
+export function actionsText(
+  { when, allow, limit, serviceLimit, isDryRun }: ActionRule,
+  eviction: string,
+): string {
+  const tried = allow
+    .map(({ name, key }) => (name === "evict_pod" ? `${key} (${eviction})` : key))
+    .join(", then ");
   const limits = `at most ${limitText(limit)} of an instance and ${limitText(serviceLimit)} of its service on this host`;
   return `${conditionText(when)}: ${tried}; ${limits}${isDryRun ? " (dry run: nothing is done)" : ""}`;
 }

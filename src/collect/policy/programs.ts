@@ -48,7 +48,12 @@ export function programsOf(processes: readonly ScannedProcess[]): Program[] {
   const members = new Map<Pid, ScannedProcess[]>();
   for (const process of processes) {
     const root = rootOf(process);
-    members.set(root, [...(members.get(root) ?? []), process]);
+    const others = members.get(root);
+    if (others === undefined) {
+      members.set(root, [process]);
+    } else {
+      others.push(process);
+    }
   }
   const above = new Set(
     processes.flatMap((process) => {

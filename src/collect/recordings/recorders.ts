@@ -6,12 +6,18 @@
  *        └── program ended ───┴──> the recording is complete; killed for memory: its last moment is kept
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import type { RecentTexts } from "../../linux/index.js";
 import { monotonicMs } from "../../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
 import { processGone, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
-import { attachAndRecord, CpuBudget, OutsideRecording } from "../../record/index.js";
+import {
+  attachAndRecord,
+  CpuBudget,
+  OutsideRecording,
+  type RecordingStart,
+} from "../../record/index.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
 import { rssOf } from "../captures/triggers.js";
 import type { KeptRecordings } from "../kept/kept_recordings.js";
@@ -60,6 +66,8 @@ interface RecordersOptions {
   readonly to: Destination | null;
   /** Interval of readings from outside; the policy may change it. */
   readonly pollMs: () => Millis;
+  /** Of the files that programs share. */
+  readonly texts: RecentTexts;
   readonly onEvent: (event: WatchEvent) => void;
   /** A program has ended while it was recorded; its recording is complete. */
   readonly onEnded: (one: Watched, growing: Growing, end: ProgramEnd) => void;
@@ -117,14 +125,14 @@ export class Recorders {
     until: AbortSignal,
     entered: () => void,
   ): Promise<ProgramEnd | null> {
-    const { to, onEvent } = this.#options;
+    const { onEvent } = this.#options;
     const { program } = one;
     const result = await attachAndRecord({
       pid: program.root.pid,
       identity: program.root.identity,
       recordingPath,
       follow: !program.hasOthersBelow,
-      ...(to === null ? {} : { to }),
+      ...this.#sentTo(recordingPath),
       budget: this.#budget,
       waitMs: WAIT_MS,
       forMs: Number.POSITIVE_INFINITY,
@@ -141,18 +149,32 @@ export class Recorders {
     return null;
   }
 
+  /** What the server lacks at the end is sent later (kept/backlog.ts). */
+  #sentTo(path: string): Pick<RecordingStart, "to" | "onSent"> {
+    const { to, kept } = this.#options;
+    return to === null
+      ? {}
+      : {
+          to,
+          onSent: (mayHaveBytes) =>
+            mayHaveBytes === null ? kept.markSent(path) : kept.markUnsent(path, mayHaveBytes),
+        };
+  }
+
   recordOutside(one: Watched): void {
-    const { to } = this.#options;
+    const { texts } = this.#options;
     this.#begin(one, "outside", async (recordingPath, until) => {
       const recording = new OutsideRecording({
         pid: one.program.root.pid,
         identity: one.program.root.identity,
         recordingPath,
         follow: !one.program.hasOthersBelow,
-        ...(to === null ? {} : { to }),
+        texts,
+        ...this.#sentTo(recordingPath),
       });
       while (recording.poll() && !until.aborted) {
-        await sleep(this.#options.pollMs(), undefined, { signal: until }).catch(() => {});
+        const waitMs = untilCommon(this.#options.pollMs(), monotonicMs());
+        await sleep(waitMs, undefined, { signal: until }).catch(() => {});
       }
       await recording.close();
       return until.aborted ? null : { memoryEnds: recording.memoryEnds };
@@ -170,7 +192,10 @@ export class Recorders {
     const path = this.#options.kept.newPath(identity.service, pid, Date.now());
     const recorded = this.#options.kept
       .prepare()
-      .then(() => record(path, stop.signal))
+      .then(() => {
+        this.#options.kept.markUnsent(path);
+        return record(path, stop.signal);
+      })
       .catch((error) => {
         // It ended at this moment, or its file cannot be written.
         if (!(error instanceof TidemarkError) || error.id !== processGone(pid).id) {
@@ -193,6 +218,15 @@ export class Recorders {
     one.growing = growing;
     return ended;
   }
+}
+
+/**
+ * Until the next multiple of the interval, but not less than half of it: all recordings are then polled at the same moments,
+ * wake this process once, and read what they share once.
+ */
+function untilCommon(everyMs: Millis, nowMs: Millis): Millis {
+  const leftMs = everyMs - (nowMs % everyMs);
+  return leftMs < everyMs / 2 ? leftMs + everyMs : leftMs;
 }
 
 export function whyOf(error: unknown): string {

@@ -3,6 +3,7 @@ import type { Millis } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import type { ActionEvent } from "../actions/actions.js";
 import type { CaptureEvent } from "../captures/captures.js";
+import type { BacklogEvent } from "../kept/backlog.js";
 import type { UploadEvent } from "../kept/uploads.js";
 import type { Program } from "../policy/programs.js";
 
@@ -21,6 +22,7 @@ export type WatchEvent =
   | CaptureEvent
   | ActionEvent
   | UploadEvent
+  | BacklogEvent
   /** The log of actions cannot be written. */
   | { readonly kind: "log-failed"; readonly why: string }
   /** The policy was read again; `why`: the new one is invalid, and the old one remains in force. */

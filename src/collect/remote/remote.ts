@@ -16,12 +16,16 @@ interface Instance {
   readonly growing: Growing | null;
 }
 
+/** More than a server has open at the same time. */
+const MOST_TAKEN = 500;
+
 export class Remote {
   readonly #requests: ServerRequests | null;
   readonly #onEvent: (event: WatchEvent) => void;
   #local: Policy | null = null;
   #text: string | null = null;
   #merged: Policy | null = null;
+  readonly #taken = new Set<string>();
   /** What was reported last about each open request. */
   readonly #said = new Map<string, string>();
 
@@ -65,6 +69,26 @@ export class Remote {
     return watch === "agent" && remote && this.#open(nowMs).some((one) => isFor(one, root));
   }
 
+  /** Open requests for captures that have not been taken, each once. */
+  takeCaptures(nowMs: Millis): OpenRequest[] {
+    const fresh = (this.#requests?.open(nowMs) ?? []).filter(
+      ({ id, captures }) => captures !== null && !this.#taken.has(id),
+    );
+    for (const { id } of fresh) {
+      this.#taken.add(id);
+      const [oldest = ""] = this.#taken;
+      if (this.#taken.size > MOST_TAKEN) {
+        this.#taken.delete(oldest);
+      }
+    }
+    return fresh;
+  }
+
+  /** The outcome of a request for captures on this host. */
+  answer({ id }: OpenRequest, programs: number, why: string): void {
+    this.#requests?.answer(id, programs, why);
+  }
+
   /** Reports to the server and the log which programs a request reached. `living`: all programs. */
   report(living: readonly Instance[], nowMs: Millis): void {
     for (const request of this.#open(nowMs)) {
@@ -78,7 +102,7 @@ export class Remote {
   }
 
   #open(nowMs: Millis): OpenRequest[] {
-    return this.#requests?.open(nowMs) ?? [];
+    return (this.#requests?.open(nowMs) ?? []).filter(({ captures }) => captures === null);
   }
 
   #say({ id, service, forMs }: OpenRequest, programs: number, why: string): void {

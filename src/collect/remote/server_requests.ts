@@ -10,6 +10,7 @@
 import { monotonicMs } from "../../linux/this_process/clock.js";
 import { hostName } from "../../linux/this_process/host_name.js";
 import type { Millis, Pid } from "../../model/base/units.js";
+import type { Capture } from "../../model/documents/artifact_document.js";
 import { COLLECTOR_ANSWER, COLLECTOR_PATH, type CollectorCall } from "../../model/wire/requests.js";
 import { LONGEST_REQUEST_MS } from "../../model/wire/requests_path.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
@@ -28,6 +29,8 @@ export interface OpenRequest {
   readonly endsMs: Millis;
   /** Its length, as it arrived. */
   readonly forMs: Millis;
+  /** null: it asks for the agent. `atMs`: of this host's monotonic clock. */
+  readonly captures: { readonly atMs: Millis; readonly what: readonly Capture[] } | null;
 }
 
 export class ServerRequests {
@@ -103,17 +106,26 @@ export class ServerRequests {
     }
   }
 
-  #take({ nowMs, policy, requests: all, named }: ReturnType<typeof COLLECTOR_ANSWER.parse>): void {
-    const requests = [...all.map((one) => ({ ...one, programs: undefined })), ...named];
+  #take({ nowMs, policy, ...asked }: ReturnType<typeof COLLECTOR_ANSWER.parse>): void {
+    const whole = { programs: undefined, captures: undefined };
+    const requests = [
+      ...asked.requests.map((one) => ({ ...one, ...whole })),
+      ...asked.named.map((one) => ({ ...whole, ...one })),
+      ...asked.captures.map((one) => ({ ...whole, ...one })),
+    ];
     // Absent: the server cannot read it at the moment.
     this.#policy = policy === undefined ? this.#policy : policy;
     const host = hostName();
-    for (const { id, service, untilMs, programs } of requests) {
+    for (const { id, service, untilMs, programs, captures } of requests) {
       const forMs = Math.min(untilMs - nowMs, LONGEST_REQUEST_MS);
       if (!this.#known.has(id) && forMs > 0) {
         const here = programs?.filter((program) => program.host === host);
         const pids = here?.map(({ pid }) => pid) ?? null;
-        this.#known.set(id, { id, service, pids, forMs, endsMs: monotonicMs() + forMs });
+        const hereMs = monotonicMs();
+        this.#known.set(id, {
+          ...{ id, service, pids, forMs, endsMs: hereMs + forMs },
+          captures: captures ? { what: captures.what, atMs: hereMs + captures.atMs - nowMs } : null,
+        });
       }
     }
     const given = new Set(requests.map(({ id }) => id));

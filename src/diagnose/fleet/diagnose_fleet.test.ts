@@ -122,12 +122,39 @@ test.each([
 });
 
 test("the first hours of a cache and of a slow leak are not decided", () => {
-  const found = diagnosisOf([
-    ...OLD.map((life) => ({ ...life, toDaysAgo: 0.3 })),
-    ...three({ version: "1.1", fromDaysAgo: 0.3, mib: (hours) => 5 * hours }),
-  ]);
+  const found = diagnosisOf(three({ version: "1.1", fromDaysAgo: 0.3, mib: (hours) => 5 * hours }));
   expect(found.verdict.kind).toBe("insufficient-evidence");
   expect(found.limits.join(" ")).toContain("Twice the window");
+});
+
+/** Ran until the new version came, from 10 days ago. */
+const before = (fromDaysAgo: number, mib: (hours: number) => number) => [
+  ...OLD.map((life) => ({ ...life, toDaysAgo: fromDaysAgo, mib })),
+];
+
+test("a version that grows where the one before was level is reported within hours", () => {
+  const found = diagnosisOf([
+    ...before(0.3, flat),
+    ...three({ version: "1.1", fromDaysAgo: 0.3, mib: (hours) => 5 * hours }),
+  ]);
+  expect(found.verdict.kind).toBe("python-leak");
+  expect(found.change).toMatchObject({ kind: "growth", version: "1.1", against: "1.0" });
+  expect((found.leak?.growthBytesPerHour ?? 0) / MIB).toBeCloseTo(5, 0);
+  expect(found.leak?.low).toBeGreaterThan(0);
+  expect(found.limits.join(" ")).toContain("a slow cache that only this version has");
+});
+
+test("a version that rises as the one before did at that age is not accused", () => {
+  const fills = (hours: number) => 40 * Math.log1p(Math.min(hours, 40) / 8);
+  const young = three({ version: "1.1", fromDaysAgo: 1.2, mib: (hours) => 2 * fills(hours) });
+  expect(diagnosisOf([...before(1.2, fills), ...young]).verdict.kind).toBe("insufficient-evidence");
+  // It does far more than that.
+  const leaks = three({
+    version: "1.1",
+    fromDaysAgo: 1.2,
+    mib: (hours) => fills(hours) + 6 * hours,
+  });
+  expect(diagnosisOf([...before(1.2, fills), ...leaks]).verdict.kind).toBe("python-leak");
 });
 
 test("one shard that leaks is named, and its siblings are not accused", () => {
@@ -151,6 +178,78 @@ const daily = (life: Omit<Life, "fromDaysAgo">) =>
     fromDaysAgo,
     ...(fromDaysAgo === 1 ? {} : { toDaysAgo: fromDaysAgo - 1 }),
   }));
+
+test("a version that is too young says how many instances it takes, and for how long", () => {
+  const { needed, verdict, limits } = diagnosisOf([
+    ...before(0.04, flat),
+    ...three({ version: "1.1", fromDaysAgo: 0.04, mib: flat }).slice(0, 1),
+  ]);
+  expect(verdict.kind).toBe("insufficient-evidence");
+  // Until such a leak has risen by 5 % of the level, and a little longer.
+  const least = (1.15 * 0.05 * 335) / ((0.05 * 1024) / 24);
+  expect(needed).toMatchObject({ version: "1.1", share: 0.05, running: 1 });
+  expect((needed?.ms ?? 0) / HOUR).toBeCloseTo(least, 0);
+  expect(limits.join(" ")).toMatch(/Version 1\.1 runs on 1 instance, for .* can be decided with/);
+  // That many instances for that long do decide.
+  const days = ((needed?.ms ?? 0) + HOUR / 2) / DAY;
+  const leaking = Array.from({ length: needed?.instances ?? 0 }, (_, instance) => ({
+    ...{ instance, version: "1.1", fromDaysAgo: days },
+    mib: (hours: number) => ((0.05 * 1024) / 24) * hours,
+  }));
+  expect(diagnosisOf([...before(days, flat), ...leaking]).verdict.kind).toBe("python-leak");
+});
+
+test("a leak that passes its limit soon is not acquitted, and neither is one that its line shows", () => {
+  const warms = (hours: number) => 450 * (1 - Math.exp(-hours / 24));
+  const fatal = diagnosisOf([
+    ...before(16 / 24, warms),
+    ...three({ version: "1.1", fromDaysAgo: 16 / 24, mib: (hours) => 36 * hours }),
+  ]);
+  expect(fatal.verdict.kind).toBe("python-leak");
+  const fills = (hours: number) => 100 * (1 - Math.exp(-hours / 20));
+  const shown = diagnosisOf([
+    ...before(2, fills),
+    ...three({
+      ...{ version: "1.1", fromDaysAgo: 2, withSites: true },
+      ...{
+        mib: (hours: number) => fills(hours) + 0.9 * hours,
+        siteMib: (hours: number) => 0.9 * hours,
+      },
+    }),
+  ]);
+  expect(shown.suspects[0]?.line.function).toBe("remember");
+});
+
+test("load that is not known is no early leak: a deploy before the morning", () => {
+  const lives = (version: string, fromHours: number, toHours: number | null) =>
+    three({
+      version,
+      fromDaysAgo: fromHours / 24,
+      ...(toHours === null ? {} : { toDaysAgo: toHours / 24 }),
+      mib: (hours) => (toHours === null ? 8 * hours : 0),
+    });
+  expect(diagnosisOf([...lives("1.0", 17, 7), ...lives("1.1", 7, null)]).verdict.kind).not.toBe(
+    "python-leak",
+  );
+});
+
+test("processes that end every day before their growth matters do not leak", () => {
+  // At different hours, so that the load of the day is known.
+  const lives = (mibAnHour: number) =>
+    diagnosisOf(
+      [0, 1, 2, 3, 4, 5].flatMap((instance) =>
+        [6, 5, 4, 3, 2, 1, 0].map((day) => ({
+          instance,
+          version: "1.0",
+          fromDaysAgo: day + instance / 6,
+          ...(day === 0 ? {} : { toDaysAgo: day - 1 + instance / 6 }),
+          mib: (hours: number) => mibAnHour * hours,
+        })),
+      ),
+    ).verdict.kind;
+  expect(lives(1.1)).not.toBe("python-leak");
+  expect(lives(4)).toBe("python-leak");
+});
 
 test("one shard that leaks is named although all restart daily and fill a cache", () => {
   const fills = (hours: number) => 80 * (1 - Math.exp(-hours / 6));

@@ -3,10 +3,10 @@
  *
  * Data flow:
  *
- *   ServiceEvidence ─ load_removal ─┬─ by version ── odd_instances ─ the others ─ group_growth ─ site_growth ─┬─ verdict, change
- *   (fleet_evidence)                │                     │  (sibling_course)                                 ├─ forecast
- *                                   │                     └──────────────────────── leaks of single instances ┤
- *                                   └─ sites of what leaks ──────────────────────────────── fleet_suspects ───┘
+ *   ServiceEvidence ─ load_removal ─┬─ by version ── odd_instances ─ the others ─ group_growth ─ precedent, site_growth ─┬─ verdict, change
+ *   (fleet_evidence)                │                     │  (sibling_course)                                            ├─ forecast
+ *                                   │                     └─────────────────────────────────── leaks of single instances ┤
+ *                                   └─ sites of what leaks ─────────────────────────────────────────── fleet_suspects ───┘
  *
  * Whether a curve grows is decided by ../series/growth.ts, as for a single process; a fleet adds that the growth must last
  * (lasting_growth.ts), because a version's first hours are full of filling caches.
@@ -20,6 +20,7 @@
  *   - no agent on what leaks: no suspects, with a limit
  *   - agents, but no site that grows: undecided for four days
  */
+import { formatDuration } from "../../model/base/numbers.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type {
   FleetDiagnosisJson,
@@ -28,11 +29,11 @@ import type {
   FleetVersionJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
 import { median } from "../series/trend.js";
-import { fleetEvidence, fleetSummary } from "../wording/fleet_sentence.js";
+import { fleetEvidence, fleetSummary, neededText } from "../wording/fleet_sentence.js";
 import type { FleetProcess, ServiceEvidence } from "./fleet_evidence.js";
 import { fleetSuspects } from "./fleet_suspects.js";
 import { forecasts } from "./forecast.js";
-import type { GroupGrowth, Judging } from "./group_growth.js";
+import { type GroupGrowth, type Judging, LEAST_LASTING_MS } from "./group_growth.js";
 import {
   accusedProcesses,
   isLeaking,
@@ -43,6 +44,7 @@ import {
   versionsOf,
 } from "./judged_version.js";
 import { withoutLoad } from "./load_removal.js";
+import { needed } from "./needed.js";
 import { normalQuantile } from "./normal_quantile.js";
 import { changeBetween } from "./version_change.js";
 
@@ -60,7 +62,10 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   const z = normalQuantile(1 - ERROR / (2 * INTERVALS_OF_A_SERVICE * Math.max(1, services)));
   const { processes, by } = withoutLoad(evidence.processes);
   const judging: Judging = { endMs: window.endMs, z, isLoadKnown: by !== "unknown" };
-  const versions = versionsOf(processes).map((version) => judged(version, judging));
+  const versions: JudgedVersion[] = [];
+  for (const version of versionsOf(processes)) {
+    versions.push(judged(version, judging, versions));
+  }
   const newest = versions.at(-1);
   const accused = accusedOf(versions, window.endMs);
   const ofAccused = accused === null ? [] : accusedProcesses(accused);
@@ -86,6 +91,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     suspects,
     by,
   };
+  const open = accused === null ? needed(versions, window.endMs) : null;
   const forecast = accused === null ? [] : forecasts(ofAccused, rateOf(accused), window.endMs);
   return {
     schema: "tidemark.fleetDiagnosis/1",
@@ -99,11 +105,15 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     ...(accused === null ? {} : { leak: leakJson(accused, first, window.endMs) }),
     versions: versions.flatMap(versionJson),
     ...(change === null ? {} : { change }),
+    ...(open === null ? {} : { needed: open }),
     oddInstances: odd,
     suspects,
     forecast,
     evidence: fleetEvidence(about),
-    limits: limitsOf(evidence, ofAccused, about),
+    limits: [
+      ...limitsOf(evidence, ofAccused, about, accused),
+      ...(open === null ? [] : [neededText(open)]),
+    ],
   };
 }
 
@@ -237,8 +247,9 @@ function limitsOf(
   { processes }: ServiceEvidence,
   ofAccused: readonly FleetProcess[],
   about: Parameters<typeof fleetEvidence>[0],
+  accused: JudgedVersion | null,
 ): string[] {
-  const { by, shape, suspects, versions, accused } = about;
+  const { by, shape, suspects, versions } = about;
   const withAgent = processes.filter(({ sites }) => sites.length > 0).length;
   const lengths = versions.flatMap(({ growth }) => (growth === null ? [] : [growth.windowMs]));
   const instances = new Set(processes.map(({ instance }) => instance));
@@ -254,6 +265,7 @@ function limitsOf(
           "The daily load is unknown: there is no request rate, and less than two days of processes older than 6 h. Within two days only growth that is straight and at least 10 % of the level is decided.",
         ]
       : []),
+    ...(accused === null ? [] : limitsOfAge(accused)),
     ...(shape === "undecided"
       ? [
           `A cache that fills slowly explains the growth as well as a leak does. Twice the window of ${Math.round(median(lengths) / HOUR_MS)} h usually decides.`,
@@ -267,4 +279,13 @@ function limitsOf(
         ]
       : []),
   ];
+}
+
+/** What an accusation within the first day cannot exclude. */
+function limitsOfAge({ version, growth }: JudgedVersion): string[] {
+  return growth?.shape === "leaking" && !growth.isFatal && growth.windowMs < LEAST_LASTING_MS
+    ? [
+        `Version ${version || "unknown"} has run for ${formatDuration(growth.windowMs)}: a slow cache that only this version has would look the same so far.`,
+      ]
+    : [];
 }

@@ -18,11 +18,12 @@ export function forecasts(
       ({ endedMs, limitBytes, rss }) =>
         (endedMs ?? endMs) >= endMs && limitBytes > 0 && rss.values.length > 0,
     )
-    .map(({ instance, version, limitBytes, rss }) => {
+    .map(({ process, instance, version, limitBytes, rss }) => {
       const left = Math.max(0, limitBytes - median(rss.values.slice(-LAST)));
       // At its limit it has no time left; 0 would be "never".
       const at = (slope: number) => (slope > 0 ? Math.max(1, left / slope) : 0);
-      return { instance, version, msToLimit: at(rate), earliestMs: at(high), latestMs: at(low) };
+      const about = { process, instance, version };
+      return { ...about, msToLimit: at(rate), earliestMs: at(high), latestMs: at(low) };
     })
     .sort((a, b) => a.msToLimit - b.msToLimit);
 }

@@ -24,6 +24,8 @@ const START_UP_MS = 10 * 60_000;
 const LEAST_OF_PART = 0.04;
 /** The same over a whole window. */
 const LEAST_OF_LEVEL = 0.03;
+/** The same as a share of the limit: whatever rises less is far from doing harm. */
+const LEAST_OF_LIMIT = 0.005;
 /** A version that ran for less than this share of a window is judged in a shorter one. */
 const LEAST_USED = 0.3;
 /** Within a day most caches fill, and the load has not been seen whole. */
@@ -33,6 +35,7 @@ const LEAST_SURE_MS = 8 * HOUR_MS;
 /** A shorter curve shows a leak if it passes the limit within a week, however it fills: the share of what is to come that
  * is sure, and the least rise as a share of the limit. */
 const SURE_TO_COME = 0.5;
+const LEAST_FATAL = 0.08;
 /** No daily load: the low end of the interval as a share of the rate, and the rise as a share of the level. */
 const STRAIGHT = { low: 0.8, share: 0.1 };
 /** For less than five days, load that was removed only in part can look like growth of this share of its range. */
@@ -40,7 +43,12 @@ const LEAST_OF_LOAD = 0.4;
 const LOAD_SEEN_MS = 5 * DAY_MS;
 /** Growth that lasts, as a share of what filled, which does not count. */
 const MOST_REST = 0.15;
-const LEAST_FATAL = 0.08;
+/** The low end of the interval of growth that lasts, as a share of the rate. */
+export const LEAST_SURE = 0.3;
+/** Processes that are all restarted within this time do no harm if they rise by less than this share of the limit until then. */
+const SHORT_LIVES = { ms: 30 * HOUR_MS, share: 0.03 };
+/** Ends of lives from which they count as restarted. */
+const FEWEST_ENDS = 3;
 
 export interface GroupGrowth extends LastingGrowth {
   /** Whether it follows the number of requests more closely than time. */
@@ -48,9 +56,13 @@ export interface GroupGrowth extends LastingGrowth {
   readonly shape: FleetShape;
   /** Whether even the level that a filling cache would approach is above the limit. */
   readonly isFatal: boolean;
+  /** Undecided because of its age alone: it is no load that is known, and no life that ends in time. */
+  readonly isOnlyYoung: boolean;
   readonly windowMs: Millis;
   readonly curve: AgeCurve;
   readonly level: Bytes;
+  /** The least limit of its processes; 0: none is known. */
+  readonly limit: Bytes;
 }
 
 export interface Judging {
@@ -99,15 +111,16 @@ function growthIn(
   const { curve, lasting, isByWork } = best ?? { curve: byTime, lasting: null, isByWork: false };
   const lengthMs = (curve.times.at(-1) ?? 0) - (curve.times[0] ?? 0);
   const level = levelOf(processes, endMs);
-  const limit = Math.min(...processes.map(({ process }) => process.limitBytes));
-  const about = { windowMs: Math.min(windowMs, lengthMs + curve.binMs), curve, level };
+  const limits = processes.flatMap(({ process }) => process.limitBytes || []);
+  const limit = limits.length === 0 ? 0 : Math.min(...limits);
+  const about = { windowMs: Math.min(windowMs, lengthMs + curve.binMs), curve, level, limit };
   if (lasting === null) {
-    return { ...NOTHING, ...about, isByWork, isFatal: false, shape: "short" };
+    return { ...NOTHING, ...about, isByWork, isFatal: false, isOnlyYoung: false, shape: "short" };
   }
   const assessed = assessGrowth(curve);
   const least = isPart
     ? Math.max(smallestRise(lengthMs, level), LEAST_OF_PART * level)
-    : LEAST_OF_LEVEL * level;
+    : Math.max(LEAST_OF_LEVEL * level, LEAST_OF_LIMIT * limit);
   const leastRate = least / lengthMs;
   const isStraight =
     lasting.low > STRAIGHT.low * lasting.rate && lasting.rate * lengthMs > STRAIGHT.share * level;
@@ -116,14 +129,20 @@ function growthIn(
   const isFatal =
     limit > 0 &&
     Math.max(level, curve.values.at(-1) ?? 0) + SURE_TO_COME * lasting.toCome > limit &&
-    assessed.rise > LEAST_FATAL * limit;
+    assessed.rise > LEAST_FATAL * limit &&
+    lasting.straight.low > 0;
   const leastLength = isStraight && curve.workTimes !== null ? LEAST_SURE_MS : LEAST_LASTING_MS;
-  const lasts = (lengthMs >= leastLength && lasting.low > 0 && lasting.rate > leastRate) || isFatal;
+  const isEndedInTime = (rate: number) =>
+    curve.axis === "age" &&
+    rate * lengthMs < SHORT_LIVES.share * limit &&
+    areShort(processes, window);
+  const isSure = lasting.low > LEAST_SURE * lasting.rate && lasting.rate > leastRate;
+  const lasts = (lengthMs >= leastLength && isSure && !isEndedInTime(lasting.rate)) || isFatal;
   const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
-  const mayFollowLoad = () =>
+  const mayFollowLoad = (rate: number) =>
     lengthMs < LOAD_SEEN_MS &&
     !isFatal &&
-    lasting.rate * lengthMs < LEAST_OF_LOAD * (loadBytes ?? loadRange(processes));
+    rate * lengthMs < LEAST_OF_LOAD * (loadBytes ?? loadRange(processes));
   const hasFilled =
     lasting.fillBytes > least &&
     lasting.rate * lengthMs < MOST_REST * lasting.fillBytes &&
@@ -133,7 +152,7 @@ function growthIn(
       return "short";
     }
     if (grows && lasts) {
-      return mayBeLoad || mayFollowLoad() ? "undecided" : "leaking";
+      return mayBeLoad || mayFollowLoad(lasting.rate) ? "undecided" : "leaking";
     }
     if (hasFilled) {
       return "filling";
@@ -143,9 +162,16 @@ function growthIn(
     }
     return assessed.shape === "stepped" ? "stepped" : "flat";
   })();
+  const { rate: straightRate } = lasting.straight;
+  const isOnlyYoung =
+    shape === "undecided" &&
+    !lasts &&
+    isLoadKnown &&
+    !isEndedInTime(straightRate) &&
+    !mayFollowLoad(straightRate);
   // Whether it may fill is then irrelevant.
   const interval = isFatal && lasting.low <= 0 ? lasting.straight : {};
-  return { ...lasting, ...interval, ...about, isByWork, isFatal, shape };
+  return { ...lasting, ...interval, ...about, isByWork, isFatal, isOnlyYoung, shape };
 }
 
 /** Over time, or over the requests if growth follows them more closely. null: too few points. */
@@ -164,6 +190,15 @@ export function lastingByBest(
     return { curve: byWork, lasting: ofWork, isByWork: true };
   }
   return ofTime === null ? null : { curve: byTime, lasting: ofTime, isByWork: false };
+}
+
+/** Whether no process lived long, although there was time for it. */
+function areShort(processes: readonly Unloaded[], { endMs }: { readonly endMs: TimeMs }): boolean {
+  const firstMs = Math.min(...processes.map(({ process }) => process.startedMs));
+  const lives = processes.map(({ process }) => (process.endedMs ?? endMs) - process.startedMs);
+  const ends = processes.filter(({ process }) => (process.endedMs ?? endMs) < endMs);
+  const hadTime = endMs - firstMs > SHORT_LIVES.ms;
+  return hadTime && ends.length >= FEWEST_ENDS && Math.max(...lives) < SHORT_LIVES.ms;
 }
 
 const NOTHING = {

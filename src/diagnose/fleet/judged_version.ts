@@ -3,6 +3,7 @@ import type { FleetProcess } from "./fleet_evidence.js";
 import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
 import type { Unloaded } from "./load_removal.js";
 import { type OddInstance, oddInstances } from "./odd_instances.js";
+import { accusedByPrecedent, acquittedByPrecedent } from "./precedent.js";
 import { withSites } from "./site_growth.js";
 
 /** An odd instance that grows by this factor faster explains the leak. */
@@ -44,10 +45,11 @@ export function versionsOf(processes: readonly Unloaded[]) {
     .sort((a, b) => a.startedMs - b.startedMs);
 }
 
-/** A version is judged up to the end of its last process. */
+/** A version is judged up to the end of its last process, and against earlier versions, the latest last. */
 export function judged(
   version: Omit<JudgedVersion, "growth" | "odd">,
   judging: Judging,
+  earlier: readonly JudgedVersion[],
 ): JudgedVersion {
   const ends = version.processes.map(({ process }) => process.endedMs ?? judging.endMs);
   const own = { ...judging, endMs: Math.min(judging.endMs, Math.max(...ends)) };
@@ -55,7 +57,9 @@ export function judged(
   const names = new Set(odd.map(({ instance }) => instance));
   const others = version.processes.filter(({ process }) => !names.has(process.instance));
   const growth = groupGrowth(others, own);
-  return { ...version, odd, growth: growth === null ? null : withSites(growth, others, own) };
+  const settled = (found: GroupGrowth) =>
+    withSites(accusedByPrecedent(acquittedByPrecedent(found, earlier), earlier), others, own);
+  return { ...version, odd, growth: growth === null ? null : settled(growth) };
 }
 
 export function accusedProcesses(version: JudgedVersion): FleetProcess[] {

@@ -19,14 +19,16 @@ export function leastSquares(
   weights: Values | null = null,
 ): Fit | null {
   const size = columns.length;
-  const matrix = columns.map((column, i) => {
-    const line = new Array<number>(2 * size + 1).fill(0);
-    for (let j = 0; j < size; j++) {
+  const matrix = columns.map(() => new Array<number>(2 * size + 1).fill(0));
+  matrix.forEach((line, i) => {
+    const column = columns[i] as Values;
+    // The matrix is symmetric.
+    for (let j = i; j < size; j++) {
       line[j] = product(column, columns[j] as Values, weights);
+      (matrix[j] as number[])[i] = line[j] as number;
     }
     line[size + i] = 1;
     line[2 * size] = product(column, values, weights);
-    return line;
   });
   if (!solve(matrix, size)) {
     return null;

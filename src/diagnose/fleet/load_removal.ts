@@ -12,9 +12,8 @@
 
 import type { Bytes } from "../../model/base/units.js";
 import { dailyLoad, hourly, slopeOf } from "../series/daily_load.js";
-import { firstFrom } from "../series/medians.js";
+import { firstFrom, reorderedQuantile } from "../series/medians.js";
 import type { Readings } from "../series/readings.js";
-import { median } from "../series/trend.js";
 import type { FleetProcess } from "./fleet_evidence.js";
 import { leastSquares } from "./least_squares.js";
 
@@ -37,18 +36,26 @@ export interface Unloaded {
   readonly work: readonly number[] | null;
 }
 
-/** How far the load that was removed rises and falls, as a median over processes; 0: none was. */
+/** How far the load that was removed rises and falls, as a median over processes by their numbers of readings, so that many
+ * short lives do not outweigh long ones; 0: none was. */
 export function loadRange(processes: readonly Unloaded[]): Bytes {
-  return median(
-    processes.map(({ process, rss }) => {
+  const ranges = processes
+    .map(({ process, rss }) => {
       const removed = Float64Array.from(
         rss.values,
         (rest, at) => (process.rss.values[at] as number) - rest,
-      ).sort();
-      const at = (share: number) => removed[Math.floor(share * (removed.length - 1))] ?? 0;
-      return at(1 - RARE) - at(RARE);
-    }),
-  );
+      );
+      const high = reorderedQuantile(removed, 1 - RARE);
+      return { range: high - reorderedQuantile(removed, RARE), readings: removed.length };
+    })
+    .sort((a, b) => a.range - b.range);
+  const half = ranges.reduce((sum, { readings }) => sum + readings, 0) / 2;
+  let before = 0;
+  const middle = ranges.find(({ readings }) => {
+    before += readings;
+    return before >= half;
+  });
+  return middle?.range ?? 0;
 }
 
 export interface WithoutLoad {

@@ -1,8 +1,9 @@
 /** Instances that grow unlike their siblings: one shard, one rank, one host. */
 
+import type { Bytes } from "../../model/base/units.js";
 import { smallestRise } from "../series/growth.js";
 import { medianOf } from "../series/medians.js";
-import { median, theilSen } from "../series/trend.js";
+import { median, theilSenSlope } from "../series/trend.js";
 import { ageCurve } from "./age_curve.js";
 import { type GroupGrowth, groupGrowth, type Judging, WINDOWS_MS } from "./group_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
@@ -52,12 +53,16 @@ export function oddInstances(
     }
     const [times, values] = thinned(curve.times, curve.values);
     const half = times.length >> 1;
-    const rate = theilSen(times, values).slope;
-    const late = theilSen(times.slice(half), values.slice(half)).slope;
+    const rate = theilSenSlope(times, values);
+    const late = theilSenSlope(times.slice(half), values.slice(half));
     const lengthMs = (times.at(-1) as number) - (times[0] as number);
     return [{ instance, own, rate, late, lengthMs }];
   });
-  const loadBytes = loadRange(processes);
+  let loadRead: Bytes | null = null;
+  const loadBytes = () => {
+    loadRead ??= loadRange(processes);
+    return loadRead;
+  };
   const odd = courses.flatMap(({ instance, own, rate, late, lengthMs }) => {
     if (rate <= 0 || late < STEADY * rate || lengthMs < LEAST_LENGTH_MS) {
       return [];
@@ -71,7 +76,7 @@ export function oddInstances(
       return [];
     }
     const growth = groupGrowth(own, { ...judging, isLoadKnown: true, loadBytes: 0 });
-    const least = Math.max(smallestRise(lengthMs, growth?.level ?? 0), LEAST_OF_LOAD * loadBytes);
+    const least = Math.max(smallestRise(lengthMs, growth?.level ?? 0), LEAST_OF_LOAD * loadBytes());
     if (growth === null || rate * lengthMs < least) {
       return [];
     }

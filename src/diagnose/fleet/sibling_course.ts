@@ -8,13 +8,27 @@
  * different times separate time from age; where all processes started together, either course may take up both.
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
-import { binnedMedians, medianOf } from "../series/medians.js";
+import { binnedMedians, reorderedMedian } from "../series/medians.js";
 import type { Unloaded } from "./load_removal.js";
 
 const BINS = 192;
 const LEAST_BIN_MS: Millis = 60_000;
 const ROUNDS = 5;
 const MOST_SHARE = 4;
+
+interface Both {
+  readonly byTime: Float64Array;
+  readonly byAge: Float64Array;
+  /** Room for what is left of all readings. */
+  readonly rests: Float64Array;
+}
+
+/** One of both, and where what is left at each of its bins lies in `rests`. */
+interface Along {
+  readonly course: Float64Array;
+  readonly firstOf: (course: Course) => number;
+  readonly starts: Int32Array;
+}
 
 interface Course {
   readonly levels: Float64Array;
@@ -37,14 +51,16 @@ export function withoutSiblings(
   });
   const byTime = new Float64Array(BINS + 1);
   const byAge = new Float64Array(2 * BINS + 2);
+  const overTime = alongCourse(courses, byTime, ({ firstTime }) => firstTime);
+  const overAge = alongCourse(courses, byAge, ({ firstAge }) => firstAge);
+  const both = { byTime, byAge, rests: new Float64Array(overTime.starts.at(-1) as number) };
   const offsets = new Float64Array(courses.length);
   for (let round = 0; round < ROUNDS; round++) {
     courses.forEach((course, at) => {
-      const rests = restsOf(course, byTime, byAge);
-      offsets[at] = rests.length === 0 ? 0 : medianOf(rests, 0, rests.length);
+      offsets[at] = restOf(course, both);
     });
-    refine(courses, offsets, byTime, byAge, byTime, ({ firstTime }) => firstTime);
-    refine(courses, offsets, byTime, byAge, byAge, ({ firstAge }) => firstAge);
+    refine(courses, offsets, both, overTime);
+    refine(courses, offsets, both, overAge);
   }
   const shares = sharesOf(processes, courses, byTime, byAge);
   return processes.map(({ process }, at) => {
@@ -95,49 +111,67 @@ function sharesOf(
   );
 }
 
-/** Levels of a process without both courses. */
-function restsOf(
-  { levels, firstTime, firstAge }: Course,
-  byTime: Float64Array,
-  byAge: Float64Array,
-): number[] {
-  const rests: number[] = [];
+/** The median level of a process without both courses; 0: no reading. */
+function restOf({ levels, firstTime, firstAge }: Course, { byTime, byAge, rests }: Both): number {
+  let count = 0;
   for (let bin = Math.max(0, firstTime); bin < levels.length; bin++) {
     const level = levels[bin] as number;
     if (!Number.isNaN(level)) {
       const age = bin - firstTime + firstAge;
-      rests.push(level - (byTime[bin] as number) - (byAge[age] as number));
+      rests[count++] = level - (byTime[bin] as number) - (byAge[age] as number);
     }
   }
-  return rests;
+  return count === 0 ? 0 : reorderedMedian(rests, 0, count);
 }
 
-/** Adds to one course the median of what is left at each of its bins. */
+/** Adds to one of both courses the median of what is left at each of its bins. */
 function refine(
   courses: readonly Course[],
   offsets: Float64Array,
-  byTime: Float64Array,
-  byAge: Float64Array,
-  course: Float64Array,
-  firstOf: (course: Course) => number,
+  { byTime, byAge, rests }: Both,
+  along: Along,
 ): void {
-  const rests: number[][] = Array.from(course, () => []);
+  const next = along.starts.slice();
   courses.forEach((each, at) => {
     const { levels, firstTime, firstAge } = each;
-    const shift = firstOf(each) - firstTime;
+    const shift = along.firstOf(each) - firstTime;
+    const offset = offsets[at] as number;
     for (let bin = Math.max(0, firstTime); bin < levels.length; bin++) {
       const level = levels[bin] as number;
       if (!Number.isNaN(level)) {
         const age = bin - firstTime + firstAge;
-        const rest =
-          level - (offsets[at] as number) - (byTime[bin] as number) - (byAge[age] as number);
-        rests[bin + shift]?.push(rest);
+        const place = next[bin + shift] as number;
+        next[bin + shift] = place + 1;
+        rests[place] = level - offset - (byTime[bin] as number) - (byAge[age] as number);
       }
     }
   });
-  rests.forEach((at, bin) => {
-    if (at.length > 0) {
-      course[bin] = (course[bin] as number) + medianOf(at, 0, at.length);
+  for (let bin = 0; bin < along.course.length; bin++) {
+    const [start, end] = [along.starts[bin] as number, along.starts[bin + 1] as number];
+    if (end > start) {
+      along.course[bin] = (along.course[bin] as number) + reorderedMedian(rests, start, end);
     }
-  });
+  }
+}
+
+/** Where the rests of each bin of a course begin, so that they need no lists. */
+function alongCourse(
+  courses: readonly Course[],
+  course: Float64Array,
+  firstOf: (course: Course) => number,
+): Along {
+  const starts = new Int32Array(course.length + 1);
+  for (const each of courses) {
+    const { levels, firstTime } = each;
+    const shift = firstOf(each) - firstTime;
+    for (let bin = Math.max(0, firstTime); bin < levels.length; bin++) {
+      if (!Number.isNaN(levels[bin])) {
+        starts[bin + shift + 1] = (starts[bin + shift + 1] as number) + 1;
+      }
+    }
+  }
+  for (let bin = 1; bin < starts.length; bin++) {
+    starts[bin] = (starts[bin] as number) + (starts[bin - 1] as number);
+  }
+  return { course, firstOf, starts };
 }

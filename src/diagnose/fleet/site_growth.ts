@@ -68,9 +68,16 @@ export function withSites(
   return fastest === undefined ? growth : { ...growth, ...fastest, shape: "leaking" };
 }
 
-/** Whether all sites together grow by a share of this rate. */
-function isExplained(sites: readonly LastingGrowth[], rate: number): boolean {
-  return sites.reduce((sum, each) => sum + Math.max(0, each.rate), 0) > LEAST_EXPLAINED * rate;
+/** Whether all sites that still grow do so together by a share of this rate, as straight lines or whatever they fill. */
+function isExplained(
+  sites: readonly (LastingGrowth & { readonly curve: AgeCurve })[],
+  rate: number,
+): boolean {
+  const sum = sites.reduce((total, { curve, rate: lasting, straight }) => {
+    const grown = assessGrowth(curve).shape === "growing" ? straight.rate : 0;
+    return total + Math.max(0, lasting, grown);
+  }, 0);
+  return sum > LEAST_EXPLAINED * rate;
 }
 
 function lengthOf({ times }: AgeCurve): Millis {

@@ -1,5 +1,5 @@
 /** Whether a series rises: Mann-Kendall, corrected for autocorrelated readings. */
-import { theilSen } from "./trend.js";
+import { theilSenSlope } from "./trend.js";
 
 export interface MannKendall {
   /** Rising pairs minus falling pairs. */
@@ -61,7 +61,7 @@ function tiedVariance(y: readonly number[]): number {
 function correction(y: readonly number[]): number {
   const n = y.length;
   const x = y.map((_, i) => i);
-  const { slope } = theilSen(x, y);
+  const slope = theilSenSlope(x, y);
   const ranked = ranks(y.map((value, i) => value - slope * i));
   const mean = (n + 1) / 2;
   const deviations = ranked.map((rank) => rank - mean);

@@ -1,5 +1,4 @@
 import type { Readings } from "./readings.js";
-import { median } from "./trend.js";
 
 /** Medians of readings by group; `groupOf` must not descend over time. `fromMs`, `toMs`: only readings of these times. */
 export function mediansOf(
@@ -49,11 +48,10 @@ export function binnedMedians(
   return medians;
 }
 
-const FEW = 16;
-const sorted = new Float64Array(FEW);
+let copied = new Float64Array(64);
 
-/** Of one part, without a copy for the usual few. `end` is above `from`. */
-export function medianOf(values: readonly number[], from: number, end: number): number {
+/** Of one part, which stays as it is. `end` is above `from`. */
+export function medianOf(values: ArrayLike<number>, from: number, end: number): number {
   const [a, b, c] = [values[from], values[from + 1], values[from + 2]] as [number, number, number];
   switch (end - from) {
     case 1:
@@ -64,22 +62,63 @@ export function medianOf(values: readonly number[], from: number, end: number): 
       return Math.max(Math.min(a, b), Math.min(Math.max(a, b), c));
   }
   const count = end - from;
-  if (count > FEW) {
-    return median(values.slice(from, end));
+  if (count > copied.length) {
+    copied = new Float64Array(2 * count);
   }
-  // Insertion sort: faster than a sorted copy of so few.
   for (let at = 0; at < count; at++) {
-    const value = values[from + at] as number;
-    let place = at;
-    while (place > 0 && (sorted[place - 1] as number) > value) {
-      sorted[place] = sorted[place - 1] as number;
-      place--;
-    }
-    sorted[place] = value;
+    copied[at] = values[from + at] as number;
   }
-  const middle = count >> 1;
-  const upper = sorted[middle] as number;
-  return count % 2 === 1 ? upper : ((sorted[middle - 1] as number) + upper) / 2;
+  return reorderedMedian(copied, 0, count);
+}
+
+/** The same, of values that may change their order, without a copy. */
+export function reorderedMedian(values: Float64Array, from: number, end: number): number {
+  const middle = from + ((end - from) >> 1);
+  select(values, middle, from, end - 1);
+  const upper = values[middle] as number;
+  if ((end - from) % 2 === 1) {
+    return upper;
+  }
+  let lower = Number.NEGATIVE_INFINITY;
+  for (let at = from; at < middle; at++) {
+    lower = Math.max(lower, values[at] as number);
+  }
+  return (lower + upper) / 2;
+}
+
+/** The value at a share of the way from the least to the greatest one; the order of `values` may change. 0 for none. */
+export function reorderedQuantile(values: Float64Array, share: number): number {
+  const rank = Math.floor(share * (values.length - 1));
+  select(values, rank, 0, values.length - 1);
+  return values[rank] ?? 0;
+}
+
+/** Puts the value of a rank in its place, lower ones before it and higher ones after it (Hoare 1961, "Algorithm 65: find"). */
+function select(values: Float64Array, rank: number, first: number, last: number): void {
+  let [low, high] = [first, last];
+  while (low < high) {
+    const pivot = values[rank] as number;
+    let [left, right] = [low, high];
+    while (left <= right) {
+      while ((values[left] as number) < pivot) {
+        left++;
+      }
+      while ((values[right] as number) > pivot) {
+        right--;
+      }
+      if (left <= right) {
+        const value = values[left] as number;
+        values[left++] = values[right] as number;
+        values[right--] = value;
+      }
+    }
+    if (right < rank) {
+      low = left;
+    }
+    if (rank < left) {
+      high = right;
+    }
+  }
 }
 
 /** Index of the first time that is not before a moment; the length if there is none. `times`: ascending. */

@@ -1,3 +1,5 @@
+import { medianOf, reorderedMedian } from "./medians.js";
+
 /** Straight lines through points with outliers. */
 interface Trend {
   /** Change of y per unit of x. */
@@ -22,6 +24,25 @@ const MOST_POINTS = 400;
  * ({@link MannKendall.dependence}); it widens the interval.
  */
 export function theilSen(x: readonly number[], y: readonly number[], dependence = 1): Trend {
+  const { rows, slopes } = slopesOf(x, y);
+  const sorted = slopes.sort();
+  const slope = middleOf(sorted);
+  const first = x[0] ?? 0;
+  return {
+    slope,
+    start: median(rows.map((row) => (y[row] as number) - slope * ((x[row] as number) - first))),
+    ...interval(sorted, rows.length, slope, dependence),
+  };
+}
+
+/** The slope alone, which needs no sorting. */
+export function theilSenSlope(x: readonly number[], y: readonly number[]): number {
+  const { slopes } = slopesOf(x, y);
+  return slopes.length === 0 ? 0 : reorderedMedian(slopes, 0, slopes.length);
+}
+
+/** Of all pairs, and the indices of the points. */
+function slopesOf(x: readonly number[], y: readonly number[]) {
   const step = Math.max(1, x.length / MOST_POINTS);
   const rows = Array.from({ length: Math.ceil(x.length / step) }, (_, i) => Math.floor(i * step));
   const slopes = new Float64Array((rows.length * (rows.length - 1)) / 2);
@@ -39,14 +60,7 @@ export function theilSen(x: readonly number[], y: readonly number[], dependence 
       }
     }
   }
-  const sorted = slopes.subarray(0, pairs).sort();
-  const slope = middleOf(sorted);
-  const first = x[0] ?? 0;
-  return {
-    slope,
-    start: median(rows.map((row) => (y[row] as number) - slope * ((x[row] as number) - first))),
-    ...interval(sorted, rows.length, slope, dependence),
-  };
+  return { rows, slopes: slopes.subarray(0, pairs) };
 }
 
 /** Ranks of the slopes that bound the median's 95 % interval (Gilbert 1987, "Statistical Methods for
@@ -64,8 +78,8 @@ function interval(
 }
 
 /** 0 for no values. */
-export function median(values: readonly number[]): number {
-  return middleOf(new Float64Array(values).sort());
+export function median(values: ArrayLike<number>): number {
+  return values.length === 0 ? 0 : medianOf(values, 0, values.length);
 }
 
 function middleOf(sorted: Float64Array): number {

@@ -1,8 +1,16 @@
 /** The sentences of a fleet's diagnosis. */
-import { formatBytes, formatDuration, formatGrowth } from "../../model/base/numbers.js";
+import {
+  formatBytes,
+  formatDuration,
+  formatGrowth,
+  formatShare,
+  formatUtcTime,
+} from "../../model/base/numbers.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type {
   FleetDiagnosisJson,
+  FleetKillsJson,
+  FleetNeededJson,
   FleetShape,
   FleetSuspectJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
@@ -124,6 +132,31 @@ export function fleetEvidence(about: About): FleetDiagnosisJson["evidence"] {
           },
         ]),
   ];
+}
+
+/** "Version 2.43.0 runs on 1 instance, for 40 min. A leak of 5 % of the limit a day can be decided with 3 instances ..." */
+export function neededText(needed: FleetNeededJson): string {
+  const { version, share, isOfLimit, instances, ms, running, ranMs } = needed;
+  const on = (count: number) => `${count} instance${count === 1 ? "" : "s"}`;
+  const full = isOfLimit ? "limit" : "level";
+  return `Version ${version || "unknown"} runs on ${on(running)}, for ${formatDuration(ranMs)}. A leak of ${formatShare(share)} of the ${full} a day can be decided with ${on(instances)} after ${formatDuration(ms)}.`;
+}
+
+/** "The kernel killed 3 processes for memory since ... 2 of these kills were forecast, 6 h ahead at the median; ..." */
+export function killsText(kills: FleetKillsJson): string {
+  const { sinceMs, count, forecast, withinInterval, medianLeadMs } = kills;
+  const killed = (processes: string) =>
+    `The kernel killed ${processes} for memory since ${formatUtcTime(sinceMs)}.`;
+  const lead = formatDuration(medianLeadMs ?? 0);
+  if (count === 1) {
+    const place = withinInterval === 1 ? "within" : "outside";
+    return forecast === 1
+      ? `${killed("one process")} The kill was forecast ${lead} ahead, and fell ${place} the interval.`
+      : `${killed("one process")} There was no forecast.`;
+  }
+  return forecast === 0
+    ? `${killed(`${count} processes`)} There was no forecast of any of these kills.`
+    : `${killed(`${count} processes`)} ${forecast} of these kills ${forecast === 1 ? "was" : "were"} forecast, ${lead} ahead at the median; ${withinInterval} fell within the interval.`;
 }
 
 function interval({ rate, low, high }: { rate: number; low: number; high: number }): string {

@@ -6,6 +6,7 @@
 import { present } from "../../model/base/present.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { readFolders, readText } from "./proc_files.js";
+import type { ReadText } from "./recent_texts.js";
 
 export interface CgroupMemory {
   /** Directory of the group with the effective limit, or of the process's own group if there is no limit. */
@@ -29,10 +30,10 @@ export interface CgroupPlace {
   readonly directories: readonly string[];
 }
 
-/** Finds the group once; {@link readLimiting} then reads it repeatedly. */
-export function findCgroup(pid: Pid): CgroupPlace | null {
+/** Finds the group once; {@link readLimiting} then reads it repeatedly. `read`: of files that several processes share. */
+export function findCgroup(pid: Pid, read: ReadText = readText): CgroupPlace | null {
   const membership = readText(`/proc/${pid}/cgroup`);
-  const mounts = readText("/proc/self/mountinfo");
+  const mounts = read("/proc/self/mountinfo");
   return membership === null || mounts === null
     ? null
     : placeOf(membership, mounts, (point) => ownGroupBelow(point));
@@ -163,18 +164,18 @@ function upwards(point: string, inside: string): string[] {
 }
 
 /** Reads the group with the effective limit; null if the process's own group has no memory figures. */
-export function readLimiting(place: CgroupPlace): CgroupMemory | null {
+export function readLimiting(place: CgroupPlace, read: ReadText = readText): CgroupMemory | null {
   const limitName = place.version === 2 ? "memory.max" : "memory.limit_in_bytes";
   let nearest: { directory: string; limitBytes: Bytes } | null = null;
   for (const directory of place.directories) {
-    const limit = parseLimit(readText(`${directory}/${limitName}`));
+    const limit = parseLimit(read(`${directory}/${limitName}`));
     if (limit !== null && (nearest === null || limit < nearest.limitBytes)) {
       nearest = { directory, limitBytes: limit };
     }
   }
   const candidates = nearest ? [nearest.directory] : place.directories;
   for (const directory of candidates) {
-    const usage = readText(
+    const usage = read(
       `${directory}/${place.version === 2 ? "memory.current" : "memory.usage_in_bytes"}`,
     );
     if (usage !== null) {
@@ -182,7 +183,7 @@ export function readLimiting(place: CgroupPlace): CgroupMemory | null {
         directory,
         limitBytes: nearest?.limitBytes ?? null,
         usageBytes: Number(usage),
-        ...(place.version === 2 ? eventsOf(directory) : killsOf(directory)),
+        ...(place.version === 2 ? eventsOf(directory, read) : killsOf(directory, read)),
       };
     }
   }
@@ -193,17 +194,20 @@ export function readLimiting(place: CgroupPlace): CgroupMemory | null {
  * Bytes that may still be charged to the group before the kernel kills: the minimum over the group and its
  * ancestors. File pages that the kernel would reclaim count as free. null if none of them has a limit.
  */
-export function roomOf({ version, directories }: CgroupPlace): Bytes | null {
+export function roomOf(
+  { version, directories }: CgroupPlace,
+  read: ReadText = readText,
+): Bytes | null {
   const [limitName, usageName] =
     version === 2
       ? ["memory.max", "memory.current"]
       : ["memory.limit_in_bytes", "memory.usage_in_bytes"];
   let least: Bytes | null = null;
   for (const directory of directories) {
-    const limit = parseLimit(readText(`${directory}/${limitName}`));
+    const limit = parseLimit(read(`${directory}/${limitName}`));
     if (limit !== null) {
-      const usage = Number(readText(`${directory}/${usageName}`) ?? 0);
-      const room = Math.max(0, limit - usage) + reclaimableBytes(directory);
+      const usage = Number(read(`${directory}/${usageName}`) ?? 0);
+      const room = Math.max(0, limit - usage) + reclaimableBytes(directory, read);
       least = Math.min(least ?? room, room);
     }
   }
@@ -211,8 +215,8 @@ export function roomOf({ version, directories }: CgroupPlace): Bytes | null {
 }
 
 /** File pages in memory, without those of tmpfs and shared memory. */
-function reclaimableBytes(directory: string): Bytes {
-  const text = readText(`${directory}/memory.stat`);
+function reclaimableBytes(directory: string, read: ReadText): Bytes {
+  const text = read(`${directory}/memory.stat`);
   const figure = (name: string) => count(text, `total_${name}`) ?? count(text, name) ?? 0;
   return figure("active_file") + figure("inactive_file");
 }
@@ -225,8 +229,8 @@ export function parseLimit(text: string | null): Bytes | null {
 
 type Events = Pick<CgroupMemory, "oomKills" | "highEvents" | "maxEvents">;
 
-function eventsOf(directory: string): Events {
-  const text = readText(`${directory}/memory.events`);
+function eventsOf(directory: string, read: ReadText): Events {
+  const text = read(`${directory}/memory.events`);
   return {
     oomKills: count(text, "oom_kill"),
     highEvents: count(text, "high"),
@@ -234,10 +238,10 @@ function eventsOf(directory: string): Events {
   };
 }
 
-function killsOf(directory: string): Events {
-  const failures = readText(`${directory}/memory.failcnt`);
+function killsOf(directory: string, read: ReadText): Events {
+  const failures = read(`${directory}/memory.failcnt`);
   return {
-    oomKills: count(readText(`${directory}/memory.oom_control`), "oom_kill"),
+    oomKills: count(read(`${directory}/memory.oom_control`), "oom_kill"),
     highEvents: null,
     maxEvents: failures === null ? null : Number(failures),
   };

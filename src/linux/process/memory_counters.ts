@@ -2,6 +2,7 @@
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { type CgroupPlace, parseLimit } from "./cgroup.js";
 import { readText } from "./proc_files.js";
+import type { ReadText } from "./recent_texts.js";
 
 export interface GroupCounters {
   readonly directory: string;
@@ -23,9 +24,12 @@ export interface GroupCounters {
  * The counters of the group and of the groups above it, starting with its own; groups without figures are left
  * out.
  */
-export function readGroupCounters({ version, directories }: CgroupPlace): GroupCounters[] {
+export function readGroupCounters(
+  { version, directories }: CgroupPlace,
+  readFile: ReadText = readText,
+): GroupCounters[] {
   return directories.flatMap((directory) => {
-    const read = (name: string) => readText(`${directory}/${name}`);
+    const read = (name: string) => readFile(`${directory}/${name}`);
     const used = read(version === 2 ? "memory.current" : "memory.usage_in_bytes");
     if (used === null) {
       return [];
@@ -58,8 +62,8 @@ export function counter(text: string | null, name: string): number {
  * Number of processes killed on this machine since it booted, in groups or not (Linux 4.13 and later); null
  * before 4.13.
  */
-export function readMachineKills(): number | null {
-  const text = readText("/proc/vmstat");
+export function readMachineKills(read: ReadText = readText): number | null {
+  const text = read("/proc/vmstat");
   return text === null || !/^oom_kill /m.test(text) ? null : counter(text, "oom_kill");
 }
 
@@ -67,9 +71,9 @@ export function readMachineKills(): number | null {
  * Share of the last ten seconds in which at least one process of the group waited for memory; of the machine if groups
  * do not count it (version 1). null if the kernel does not count it (before 4.20, or switched off).
  */
-export function readPressure(place: CgroupPlace | null): number | null {
-  const own = place?.version === 2 ? readText(`${place.directories[0]}/memory.pressure`) : null;
-  const text = own ?? readText("/proc/pressure/memory");
+export function readPressure(place: CgroupPlace | null, read: ReadText = readText): number | null {
+  const own = place?.version === 2 ? read(`${place.directories[0]}/memory.pressure`) : null;
+  const text = own ?? read("/proc/pressure/memory");
   const [, percent] = /^some avg10=(\d+(?:\.\d+)?)/m.exec(text ?? "") ?? [];
   return percent === undefined ? null : Number(percent) / 100;
 }

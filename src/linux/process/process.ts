@@ -83,17 +83,18 @@ export function readStatus(pid: Pid): ProcessStatus | null {
 }
 
 export function parseStatus(text: string): ProcessStatus {
-  const fields = new Map<string, string>();
-  for (const line of text.split("\n")) {
-    const colon = line.indexOf(":");
-    if (colon > 0) {
-      fields.set(line.slice(0, colon), line.slice(colon + 1).trim());
-    }
-  }
-  const kilobytes = (name: string) => (Number.parseInt(fields.get(name) ?? "", 10) || 0) * 1024;
+  // Read every few seconds for each process of a host: without a table of all its lines.
+  const field = (name: string) => {
+    const at = text.startsWith(`${name}:`) ? 0 : text.indexOf(`\n${name}:`) + 1;
+    const start = at + name.length + 1;
+    const isThere = at > 0 || text.startsWith(`${name}:`);
+    const end = text.indexOf("\n", start);
+    return isThere ? text.slice(start, end < 0 ? text.length : end).trim() : "";
+  };
+  const kilobytes = (name: string) => (Number.parseInt(field(name), 10) || 0) * 1024;
   return {
-    name: fields.get("Name") ?? "",
-    uid: Number.parseInt(fields.get("Uid") ?? "", 10) || 0,
+    name: field("Name"),
+    uid: Number.parseInt(field("Uid"), 10) || 0,
     rssBytes: kilobytes("VmRSS"),
     anonRssBytes: kilobytes("RssAnon"),
     fileRssBytes: kilobytes("RssFile"),
@@ -103,9 +104,18 @@ export function parseStatus(text: string): ProcessStatus {
     vmPeakBytes: kilobytes("VmPeak"),
     vmHwmBytes: kilobytes("VmHWM"),
     vmDataBytes: kilobytes("VmData"),
-    threads: Number.parseInt(fields.get("Threads") ?? "", 10) || 0,
-    namespacePids: (fields.get("NSpid") ?? "").split(/\s+/).filter(Boolean).map(Number),
+    threads: Number.parseInt(field("Threads"), 10) || 0,
+    namespacePids: field("NSpid").split(/\s+/).filter(Boolean).map(Number),
   };
+}
+
+/** Resident pages of x86-64, the only architecture of the agent. */
+const PAGE_BYTES: Bytes = 4096;
+
+/** RSS alone, from /proc/PID/statm; null for a process that has ended. */
+export function readRss(pid: Pid): Bytes | null {
+  const pages = Number((readText(`/proc/${pid}/statm`) ?? "").split(" ")[1]);
+  return Number.isFinite(pages) ? pages * PAGE_BYTES : null;
 }
 
 export function readStat(pid: Pid): ProcessStat | null {

@@ -51,12 +51,16 @@ export function readPythonProcesses(shares: boolean): PythonProcess[] {
   return found.map((row) => ({ ...row, children: children.get(row.pid) ?? 0 }));
 }
 
-/** null if it is not a Python process, or has ended. `shares`: as for all. */
+/**
+ * null if it is not a Python process, or has ended. `shares`: as for all. `known`: its interpreter, which stays the same
+ * until it calls exec.
+ */
 export function readPythonProcess(
   pid: Pid,
   shares: boolean,
+  known: Interpreter | null = null,
 ): Omit<PythonProcess, "children"> | null {
-  const interpreter = readInterpreter(pid);
+  const interpreter = known ?? readInterpreter(pid);
   const stat = interpreter === null ? null : readStat(pid);
   const status = stat === null || hasEnded(stat) ? null : readStatus(pid);
   if (interpreter === null || stat === null || status === null) {

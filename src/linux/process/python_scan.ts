@@ -42,6 +42,11 @@ const CHECK_MS = 12_000;
 export class PythonScan {
   #known = new Map<Pid, Known>();
 
+  /** The process with this pid is a new one, or has called exec: the next scan examines it. */
+  examine(pid: Pid): void {
+    this.#known.delete(pid);
+  }
+
   /** Ascending by pid, without this process. `nowMs`: any clock that only moves forward. */
   read(nowMs: number): ScannedProcess[] {
     const known = new Map<Pid, Known>();
@@ -68,7 +73,7 @@ export class PythonScan {
 }
 
 function examine(pid: Pid, key: string, before: Known | undefined, nowMs: number): Known {
-  const python = readPythonProcess(pid, false);
+  const python = readPythonProcess(pid, false, before?.found?.interpreter);
   if (python === null) {
     const distanceMs = Math.min(LAST_AGAIN_MS, (before?.distanceMs ?? FIRST_AGAIN_MS / 2) * 2);
     return { key, found: null, dueMs: nowMs + distanceMs, distanceMs, checkMs: 0 };

@@ -9,6 +9,7 @@ export const ACTIONS = [
   "empty_cache",
   "recycle_worker",
   "restart",
+  "evict_pod",
   "command",
   "webhook",
 ] as const;
@@ -20,6 +21,13 @@ export type ActionName = (typeof ACTIONS)[number];
  */
 export const ACTION_STATES = ["refused", "would-act", "running", "done", "failed"] as const;
 export type ActionState = (typeof ACTION_STATES)[number];
+
+/** A pod as the API server names it. */
+export interface PodJson {
+  namespace: string;
+  name: string;
+  uid: string;
+}
 
 /** A line of `actions.jsonl`: `tidemark.action/1`. Of several lines with the same id, the last one counts. */
 export interface ActionJson {
@@ -35,6 +43,8 @@ export interface ActionJson {
   action: ActionName;
   /** As the policy writes it: the action's name, or the command or address. */
   what: string;
+  /** What `evict_pod` evicts; absent for other actions, and if the pod is unknown. */
+  pod?: PodJson;
   state: ActionState;
   /** The condition that held, with its figures. */
   reason: string;
@@ -44,7 +54,7 @@ export interface ActionJson {
   outcome: string;
   /** Folder on the host with what was captured before; "": nothing was. */
   evidence: string;
-  /** RSS of the program, or of its service on this host for a restart: just before, once the effect was there, an hour later. */
+  /** RSS of the program, or of its service on this host for a restart or an eviction: just before, once the effect was there, an hour later. */
   beforeBytes?: Bytes;
   afterBytes?: Bytes;
   hourLaterBytes?: Bytes;

@@ -5,8 +5,9 @@ import type { ActionJson } from "./action_document.js";
 
 /** What an action did, or why it did nothing. */
 export function actionText(action: ActionJson): string {
-  const { what, state, reason, why, outcome, beforeBytes, afterBytes, hourLaterBytes } = action;
-  const name = oneLine(what);
+  const { what, pod, state, reason, why, outcome } = action;
+  const { beforeBytes, afterBytes, hourLaterBytes } = action;
+  const name = oneLine(pod === undefined ? what : `${what} (pod ${pod.namespace}/${pod.name})`);
   switch (state) {
     case "would-act":
       return oneLine(`dry run: ${reason}; ${name} would be tried`);

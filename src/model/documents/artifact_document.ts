@@ -5,8 +5,17 @@ import type { Bytes, Millis, Pid, TimeMs } from "../base/units.js";
  * `diagnose`: the verdict on its recording. `ledger`: every part of the memory of each process. `census`:
  * objects by type. `snapshot`: the object graph with retained sizes, for which the process is paused. `stacks`:
  * of all threads and tasks. `gpu`: the snapshot of torch's allocator, of every process that uses a device.
+ * `flight_recorder`: the dump that torch wrote when a collective operation failed, of every process with a rank.
  */
-export const CAPTURES = ["diagnose", "ledger", "census", "snapshot", "stacks", "gpu"] as const;
+export const CAPTURES = [
+  "diagnose",
+  "ledger",
+  "census",
+  "snapshot",
+  "stacks",
+  "gpu",
+  "flight_recorder",
+] as const;
 export type Capture = (typeof CAPTURES)[number];
 
 export interface ArtifactFileJson {

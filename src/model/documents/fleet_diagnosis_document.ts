@@ -34,6 +34,8 @@ export interface FleetVersionJson extends FleetRateJson {
 }
 
 export interface FleetForecastJson {
+  /** Its name in the store: the id of its page. */
+  process: string;
   instance: string;
   version: string;
   /** Until the limit is reached, at the rate, at its high and at its low end; 0: never at that rate. */
@@ -72,6 +74,33 @@ export interface FleetLeakJson extends FleetRateJson {
   runningInstances: number;
 }
 
+/** What it takes to decide about a version that is too young. */
+export interface FleetNeededJson {
+  version: string;
+  /** A leak of this share of the limit, or of the level if no limit is known, a day would be seen. */
+  share: number;
+  isOfLimit: boolean;
+  /** So many instances, for so long. */
+  instances: number;
+  ms: Millis;
+  /** Those that run so far, and for how long. */
+  running: number;
+  ranMs: Millis;
+}
+
+/** Kills for memory, and what the diagnosis had forecast about the processes before. */
+export interface FleetKillsJson {
+  /** Kills of the last two weeks, while the server has kept its forecasts. */
+  sinceMs: TimeMs;
+  count: number;
+  /** Kills that the first forecast about the process came at least 5 minutes ahead of. */
+  forecast: number;
+  /** Of these, how many came within the interval of that forecast. */
+  withinInterval: number;
+  /** From that forecast to the kill; absent if none was forecast. */
+  medianLeadMs?: Millis;
+}
+
 /** `tidemark.fleetDiagnosis/1`: what one service's processes show together. */
 export interface FleetDiagnosisJson {
   schema: "tidemark.fleetDiagnosis/1";
@@ -100,11 +129,15 @@ export interface FleetDiagnosisJson {
     low: Bytes;
     high: Bytes;
   };
+  /** Set if nothing leaks, and the newest version is too young for that to be sure. */
+  needed?: FleetNeededJson;
   /** Instances that differ from their siblings. */
   oddInstances: (FleetRateJson & { instance: string; version: string })[];
   suspects: FleetSuspectJson[];
   /** Of running instances that grow, the first to reach its limit first. */
   forecast: FleetForecastJson[];
+  /** Set by the server if something was killed. */
+  kills?: FleetKillsJson;
   evidence: { rule: string; says: "leak" | "no leak"; detail: string }[];
   /** What could not be seen, and why. */
   limits: string[];

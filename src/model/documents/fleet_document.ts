@@ -125,6 +125,16 @@ export interface DiffSideJson {
   total: number;
 }
 
+/** How much of the selected instances their profiles cover. */
+export interface CoverageJson {
+  /** Mean over the window of the number of instances with a profile; figures are sums over them. */
+  instances: number;
+  /** The same of the instances that ran, with a profile or without. */
+  running: number;
+  /** Figures multiplied by it estimate those of all; 1: they are those of all. */
+  factor: number;
+}
+
 /** A frame of a stack. */
 export interface StackFrameJson {
   function: string;
@@ -163,6 +173,8 @@ export interface GrowingJson {
   /** The two parts of the window that are compared: its first and its last quarter. */
   early: { startMs: TimeMs; endMs: TimeMs };
   late: { startMs: TimeMs; endMs: TimeMs };
+  /** Of the late part. */
+  coverage: CoverageJson;
   /** Means over the parts, of all stacks. */
   earlyBytes: Bytes;
   lateBytes: Bytes;
@@ -190,6 +202,7 @@ export interface EndpointsJson {
   window: { startMs: TimeMs; endMs: TimeMs };
   /** Mean over the window of the number of instances with a profile; figures are sums over them. */
   instances: number;
+  coverage: CoverageJson;
   endpoints: {
     /** The name for queries: function and file, or the value of a label. */
     endpoint: string;

@@ -145,6 +145,8 @@ export interface PlanJson {
     maxSequence: number;
     /** Of a server whose cache is too small although its weights fit on the device: what is left for it, and what it must hold. */
     reason?: string;
+    /** Sizes that fit although smaller ones above the most do not. */
+    beyond?: string;
   };
   /** With `--fit`: methods and devices. */
   fitTable?: PlanFitJson[];

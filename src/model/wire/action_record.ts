@@ -13,6 +13,20 @@ const timeMs = z
   .min(0)
   .max(Date.UTC(2200, 0, 1));
 
+/** Names as Kubernetes allows them, so that they can be parts of a path. */
+export const POD_NAMESPACE = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/);
+const POD = z.strictObject({
+  namespace: POD_NAMESPACE,
+  name: z
+    .string()
+    .max(253)
+    .regex(/^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$/),
+  uid: z.string().regex(/^[-\w]{1,128}$/),
+});
+
+/** Body of a request to evict the pod of a lease. */
+export const EVICTION = z.strictObject({ id: z.uuid(), pod: POD });
+
 export const ACTION_RECORD = z.strictObject({
   schema: z.literal("tidemark.action/1"),
   id: z.uuid(),
@@ -24,6 +38,7 @@ export const ACTION_RECORD = z.strictObject({
     .min(0)
     .max(2 ** 31),
   ...{ action: z.enum(ACTIONS), what: text, state: z.enum(ACTION_STATES) },
+  pod: POD.optional(),
   ...{ reason: text, why: text, outcome: text, evidence: text },
   beforeBytes: bytes.optional(),
   afterBytes: bytes.optional(),

@@ -15,7 +15,7 @@ import type {
 import type { IngestJson } from "../documents/ingest_document.js";
 import type { RequestJson, RequestsJson } from "../documents/request_document.js";
 import type { FleetSizesJson } from "../documents/sizes_document.js";
-import type { LeaseAnswer } from "./actions.js";
+import type { EvictionAnswer, LeaseAnswer } from "./actions.js";
 import type { ArtifactAnswer } from "./artifacts.js";
 import type { FramesAnswer } from "./frames.js";
 import type { CollectorAnswer } from "./requests.js";
@@ -39,6 +39,7 @@ export interface ApiAnswers {
   artifacts: ArtifactsJson;
   artifact: ArtifactAnswer;
   lease: LeaseAnswer;
+  eviction: EvictionAnswer;
   requests: RequestsJson;
   request: RequestJson;
   collector: CollectorAnswer;

@@ -15,6 +15,10 @@ export const MOST_OPEN_REQUESTS = 20;
 export const MOST_POLICY_BYTES = 256 << 10;
 /** And of those that name programs, which the diagnosis makes: so many services it looks at. */
 export const MOST_NAMED_REQUESTS = 5;
+/** And of those for captures. */
+export const MOST_CAPTURE_REQUESTS = 5;
+/** What a server may ask for: it pauses no program for long, and shows no contents of objects. */
+const CAPTURES_ON_REQUEST = ["gpu", "flight_recorder"] as const;
 /** Programs that one request names. */
 export const MOST_PROGRAMS = 100;
 const LONGEST_TEXT = 2_048;
@@ -39,7 +43,7 @@ export const COLLECTOR_CALL = z.strictObject({
         why: text,
       }),
     )
-    .max(MOST_OPEN_REQUESTS + MOST_NAMED_REQUESTS),
+    .max(MOST_OPEN_REQUESTS + MOST_NAMED_REQUESTS + MOST_CAPTURE_REQUESTS),
 });
 export type CollectorCall = z.infer<typeof COLLECTOR_CALL>;
 
@@ -53,6 +57,8 @@ export interface CollectorAnswer {
   readonly requests: readonly RequestJson[];
   /** The open ones that name programs. Apart, because an older collector would take them for all of the service. */
   readonly named?: readonly RequestJson[];
+  /** The open ones for captures. Apart for the same reason. */
+  readonly captures?: readonly RequestJson[];
 }
 
 const REQUEST = {
@@ -72,5 +78,17 @@ export const COLLECTOR_ANSWER = z.object({
   named: z
     .array(z.object({ ...REQUEST, programs: z.array(PROGRAM).max(MOST_PROGRAMS) }))
     .max(MOST_NAMED_REQUESTS)
+    .default([]),
+  captures: z
+    .array(
+      z.object({
+        ...REQUEST,
+        captures: z.object({
+          atMs: z.number(),
+          what: z.array(z.enum(CAPTURES_ON_REQUEST)).min(1).max(CAPTURES_ON_REQUEST.length),
+        }),
+      }),
+    )
+    .max(MOST_CAPTURE_REQUESTS)
     .default([]),
 });

@@ -1,7 +1,7 @@
 /** The server's answers about the services of a fleet: types of its API and of `tidemark fleet --json`. */
 
 import type { Bytes, Millis, TimeMs } from "../base/units.js";
-import type { StackFrameJson } from "../documents/fleet_document.js";
+import type { CoverageJson, StackFrameJson } from "../documents/fleet_document.js";
 
 export const SERVICES_PATH = "/api/v1/services";
 export const SERVICE_PATH = "/api/v1/service";
@@ -61,6 +61,7 @@ export interface ProfileAnswer {
   readonly service: string;
   readonly startMs: TimeMs;
   readonly endMs: TimeMs;
+  readonly coverage: CoverageJson;
   /** Of all stacks, including those that are left out. */
   readonly liveBytes: Bytes;
   readonly allocatedBytes: Bytes;
@@ -78,4 +79,6 @@ export interface ProfileAnswer {
     readonly liveBytes: Bytes;
     readonly allocatedBytes: Bytes;
   };
+  /** What could not be seen, and why. */
+  readonly limits: readonly string[];
 }

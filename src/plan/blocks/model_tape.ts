@@ -1,11 +1,12 @@
 /** The tape of a whole model, layer by layer, or of the layers of one pipeline stage. */
 
-import type {
-  EmbeddingShape,
-  LayerShape,
-  ModelShape,
-  PatchLayer,
-  TowerShape,
+import {
+  type EmbeddingShape,
+  type LayerShape,
+  layersOf,
+  type ModelShape,
+  type PatchLayer,
+  type TowerShape,
 } from "../shape/model_shape.js";
 import { type RecordedUnit, recordUnit, repeatUnit } from "../tape/repeat.js";
 import type { Parameter, Tensor } from "../tape/tape.js";
@@ -25,6 +26,8 @@ import { transformerLayer } from "./transformer.js";
 export interface StageChoice {
   readonly index: number;
   readonly count: number;
+  /** Its layers, from the first up to, but without, the second, where they are not divided evenly. */
+  readonly layers?: readonly [number, number];
 }
 
 const INDEX_BYTES = 8;
@@ -48,7 +51,9 @@ export function modelTape(model: ModelShape, rules: BlockRules, stage: StageChoi
     if (last && stage.index === stage.count - 1) {
       build.tape.beginUnit("head", [output], false);
       const rows = rules.headRows === "all" ? rules.batch * positions : rules.batch;
-      headAndLoss(build, output, model.head, { hidden: tower.hidden, rows });
+      // On another device than the table of tokens, a tied matrix is a copy.
+      const head = stage.count === 1 ? model.head : { ...model.head, tied: false };
+      headAndLoss(build, output, head, { hidden: tower.hidden, rows });
     }
   }
   build.tape.endUnit();
@@ -126,16 +131,16 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
     x.storage.held = true;
     holdMasks(build, tower, positions);
   }
-  const layers = tower.layers.flatMap(({ count, layer }) =>
-    Array.from({ length: count }, () => layer),
-  );
-  const from = Math.floor((layers.length * stage.index) / stage.count);
-  const to = Math.floor((layers.length * (stage.index + 1)) / stage.count);
+  const layers = layersOf(tower);
+  const [from, to] = stage.layers ?? evenStage(layers.length, stage);
   const canRepeat = prompt === null && !variesByLayer(rules);
   let recorded: { layer: LayerShape; unit: RecordedUnit } | null = null;
-  for (const [index, layer] of layers.slice(from, to).entries()) {
+  const parts = layers
+    .slice(from, to)
+    .flatMap((own, index) => own.map((layer) => ({ layer, index: from + index })));
+  for (const { layer, index } of parts) {
     const inputs = prompt === null ? [x] : [x, prompt];
-    tape.beginUnit(`${tower.name}.${from + index}`, inputs, true);
+    tape.beginUnit(`${tower.name}.${index}`, inputs, true);
     const repeated =
       canRepeat && recorded?.layer === layer ? repeatUnit(tape, recorded.unit, x) : null;
     if (repeated !== null) {
@@ -164,6 +169,10 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
     x = normalized(build, x, tower.hidden, tower.finalNorm);
   }
   return build.gather(x);
+}
+
+export function evenStage(layers: number, { index, count }: StageChoice): [number, number] {
+  return [Math.floor((layers * index) / count), Math.floor((layers * (index + 1)) / count)];
 }
 
 /** Whether layers of one shape may have other adapters or types than each other. */

@@ -15,6 +15,8 @@ export interface Gpu {
   readonly workspaceBytes: Bytes;
   /** `contextBytes` was measured on the user's machine. */
   readonly contextMeasured?: boolean;
+  /** CUDA's compute capability, which decides what kernels a library has. */
+  readonly capability: number;
   /** No kernels of FlashAttention-2, nor bf16. */
   readonly old: boolean;
   /** torch's kernels for the CPU run, on which bench/plan.mjs and the tests compare saved tensors. */
@@ -26,46 +28,44 @@ const GIB = 2 ** 30;
 /** cuBLAS: 8.125 MiB, 32 MiB on Hopper; cuBLASLt: 1 MiB. */
 const AMPERE_WORKSPACE = 9.125 * MIB;
 const HOPPER_WORKSPACE = 33 * MIB;
+const AMPERE = 8;
+const HOPPER = 9;
 
-function gpu(
-  name: string,
-  memoryGib: number,
-  contextMib: number,
-  kind: "old" | "ampere" | "hopper",
-): Gpu {
+function gpu(name: string, memoryGib: number, contextMib: number, capability: number): Gpu {
   return {
     name,
     memoryBytes: Math.round(memoryGib * GIB),
     contextBytes: contextMib * MIB,
-    workspaceBytes: kind === "hopper" ? HOPPER_WORKSPACE : AMPERE_WORKSPACE,
-    old: kind === "old",
+    workspaceBytes: capability >= HOPPER ? HOPPER_WORKSPACE : AMPERE_WORKSPACE,
+    capability,
+    old: capability < AMPERE,
   };
 }
 
 /** The largest last, within each kind. */
 export const GPUS: readonly Gpu[] = [
-  gpu("T4", 14.6, 135, "old"),
+  gpu("T4", 14.6, 135, 7.5),
   // As transformers' documentation measured it, with all kernels loaded: CUDA before 11.7, as most machines with a V100 had.
-  gpu("V100-16GB", 15.8, 1343, "old"),
-  gpu("V100-32GB", 31.7, 1343, "old"),
-  gpu("RTX 3060", 11.7, 250, "ampere"),
-  gpu("RTX 3090", 23.6, 330, "ampere"),
-  gpu("RTX 4070", 11.6, 250, "ampere"),
-  gpu("RTX 4080", 15.6, 330, "ampere"),
-  gpu("RTX 4090", 23.5, 420, "ampere"),
-  gpu("RTX 5090", 31.4, 480, "hopper"),
-  gpu("A10", 22.0, 300, "ampere"),
-  gpu("L4", 22.0, 250, "ampere"),
-  gpu("A6000", 47.4, 350, "ampere"),
-  gpu("L40S", 44.4, 420, "ampere"),
-  gpu("A100-40GB", 39.4, 420, "ampere"),
-  gpu("A100-80GB", 79.2, 420, "ampere"),
+  gpu("V100-16GB", 15.8, 1343, 7),
+  gpu("V100-32GB", 31.7, 1343, 7),
+  gpu("RTX 3060", 11.7, 250, 8.6),
+  gpu("RTX 3090", 23.6, 330, 8.6),
+  gpu("RTX 4070", 11.6, 250, 8.9),
+  gpu("RTX 4080", 15.6, 330, 8.9),
+  gpu("RTX 4090", 23.5, 420, 8.9),
+  gpu("RTX 5090", 31.4, 480, 12),
+  gpu("A10", 22.0, 300, 8.6),
+  gpu("L4", 22.0, 250, 8.9),
+  gpu("A6000", 47.4, 350, 8.6),
+  gpu("L40S", 44.4, 420, 8.9),
+  gpu("A100-40GB", 39.4, 420, 8),
+  gpu("A100-80GB", 79.2, 420, 8),
   // Measured on an H200 with CUDA 13.0: 621 MiB after the first tensor, 697 after a prefill, 751 to 767 after a training step.
-  gpu("H100-80GB", 79.1, 750, "hopper"),
-  gpu("H100-96GB", 94.5, 750, "hopper"),
-  gpu("H200", 139.8, 750, "hopper"),
-  gpu("B200", 178.3, 620, "hopper"),
-  gpu("MI300X", 191.0, 450, "hopper"),
+  gpu("H100-80GB", 79.1, 750, 9),
+  gpu("H100-96GB", 94.5, 750, 9),
+  gpu("H200", 139.8, 750, 9),
+  gpu("B200", 178.3, 620, 10),
+  gpu("MI300X", 191.0, 450, 9.4),
 ];
 
 /** The memory size that is meant by a name that has several. */

@@ -134,11 +134,11 @@ function ofDeepSpeed(config: ModelConfig): Partial<PlanRequest> {
   }
   const isOffloaded = (name: string): boolean =>
     /cpu|nvme/.test(zero?.part(name)?.text("device") ?? "");
-  const offload = isOffloaded("offload_param")
-    ? "all"
-    : isOffloaded("offload_optimizer")
-      ? "optimizer"
-      : "none";
+  const offload = zeroOffload(
+    stage,
+    isOffloaded("offload_param"),
+    isOffloaded("offload_optimizer"),
+  );
   const isOn = (name: string): boolean => config.part(name)?.flag(false, "enabled") === true;
   const optimizer = OPTIMIZERS[config.part("optimizer")?.text("type").toLowerCase() ?? ""];
   const batch = config.optionalSize("train_micro_batch_size_per_gpu");
@@ -152,6 +152,11 @@ function ofDeepSpeed(config: ModelConfig): Partial<PlanRequest> {
       ...(optimizer === undefined ? {} : { optimizer }),
     },
   };
+}
+
+/** Stages below 3 ignore `offload_param` ("Only applicable with ZeRO Stage 3", DeepSpeedPlugin of accelerate). */
+function zeroOffload(stage: number, weights: boolean, states: boolean): Sharding["offload"] {
+  return weights && stage === 3 ? "all" : states ? "optimizer" : "none";
 }
 
 /**
@@ -210,11 +215,11 @@ function shardingOf(
     return {
       kind: `zero-${stage as 1 | 2 | 3}`,
       devices,
-      offload: offloads("offload_param_device")
-        ? "all"
-        : offloads("offload_optimizer_device")
-          ? "optimizer"
-          : "none",
+      offload: zeroOffload(
+        stage,
+        offloads("offload_param_device"),
+        offloads("offload_optimizer_device"),
+      ),
     };
   }
   return { kind: "ddp", devices };

@@ -52,7 +52,8 @@ export function fewestCopies(ranks: Omit<Ranks, "sharding">): number {
   return devices;
 }
 
-const HAVE_NONE: ReadonlySet<Engine> = new Set<Engine>(["tgi", "llama.cpp"]);
+/** Engines without expert parallelism. */
+export const HAVE_NONE: ReadonlySet<Engine> = new Set<Engine>(["tgi", "llama.cpp"]);
 
 /** @throws TidemarkError TM-E086 where the devices of the job cannot hold all experts of the model */
 export function requireExpertRanks(options: PlanOptions): void {
@@ -92,6 +93,12 @@ export function requireExpertRanks(options: PlanOptions): void {
 }
 
 function requireTrainingRanks(ranks: Parallelism): void {
+  if (ranks.sharding.kind === "zero-3") {
+    throw cannotDivide(
+      "DeepSpeed has no expert parallelism in ZeRO-3 (its engine: MoE not supported with Stage 3)",
+      "use --zero 2 or --fsdp, or leave --ep out",
+    );
+  }
   if (!canTrain(ranks)) {
     const { sharding, context, tensor, expert } = ranks;
     const copies = sharding.devices * context;

@@ -126,26 +126,6 @@ export function bytesOfCompute(dtype: ComputeDType): 2 | 4 {
   return dtype === "fp32" ? 4 : 2;
 }
 
-/** The quantization: that of the option, otherwise that of the checkpoint. */
-export function quantizationOf(
-  model: ModelShape,
-  {
-    quantize,
-    mode,
-    engine,
-    ...options
-  }: Pick<PlanOptions, "quantize" | "mode"> & { method?: Method; engine?: Engine },
-): QuantizedWeights | null {
-  if (quantize !== null) {
-    const dtype = quantize === "nf4-dq" ? "nf4" : quantize;
-    return { dtype, bytesPerWeight: QUANTIZED_BYTES[quantize] };
-  }
-  if (mode === "train" && options.method === "full") {
-    return null;
-  }
-  return convertsFile(model, { mode, engine }) ? null : model.stored.quantization;
-}
-
 /**
  * Whether transformers loads the checkpoint in 16 bits instead, to train all of it: `dequantize=True` of
  * FineGrainedFP8Config and Mxfp4Config. GPTQ, AWQ, bitsandbytes, and FP8 of other methods have no such option.
@@ -172,12 +152,3 @@ export function deviceCount(options: PlanOptions): number {
 }
 
 export type { Bytes };
-
-/** "8.030e9", "20.97e6", "512". */
-export function countedParameters(elements: number): string {
-  return elements >= 1e9
-    ? `${(elements / 1e9).toFixed(3)}e9`
-    : elements >= 1e5
-      ? `${(elements / 1e6).toFixed(2)}e6`
-      : String(Math.round(elements));
-}

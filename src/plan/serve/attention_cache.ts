@@ -12,7 +12,13 @@
 import type { Bytes } from "../../model/base/units.js";
 import { bytesOfCacheType } from "../job/cache_types.js";
 import { bytesOfCompute, type ComputeDType, type ServeOptions } from "../job/options.js";
-import type { AttentionShape, LayerShape, ModelShape, TowerShape } from "../shape/model_shape.js";
+import {
+  type AttentionShape,
+  type LayerShape,
+  layersOf,
+  type ModelShape,
+  type TowerShape,
+} from "../shape/model_shape.js";
 import { type LatentCache, latentCache } from "./latent.js";
 import { hasWindows } from "./llama_cpp.js";
 
@@ -36,6 +42,8 @@ export interface CacheFormat {
   readonly convolutionLess: number;
   /** Of an element of a recurrent state. */
   readonly stateBytes: number;
+  /** The same where the configuration has a 16-bit `mamba_ssm_dtype`. */
+  readonly narrowStateBytes: number;
   readonly tensorParallel: number;
   /** Keys and values as the model gives them to its kernel: repeated for each head where it does so itself (Falcon). */
   readonly expandsGroups: boolean;
@@ -44,8 +52,8 @@ export interface CacheFormat {
   readonly latent: LatentCache;
   /** False: layers with a window keep every token. */
   readonly keepsWindows: boolean;
-  /** Layers of the last tower whose cache is on the device, counted from the end. */
-  readonly layersOnDevice: number;
+  /** Layers of the last tower whose cache is on the device: from the first up to, but without, the second. */
+  readonly layers: readonly [number, number];
 }
 
 /** Of values of so many bytes, before any division. */
@@ -56,12 +64,13 @@ export function plainFormat(itemBytes: number): CacheFormat {
     convolutionBytes: itemBytes,
     convolutionLess: 0,
     stateBytes: 4,
+    narrowStateBytes: 4,
     tensorParallel: 1,
     expandsGroups: false,
     besideWindow: 0,
     latent: "rows",
     keepsWindows: true,
-    layersOnDevice: Number.POSITIVE_INFINITY,
+    layers: [0, Number.POSITIVE_INFINITY],
   };
 }
 
@@ -73,8 +82,12 @@ export function autoCacheType({ engine, dtype }: ServeOptions): ComputeDType {
   return engine === "llama.cpp" ? "fp16" : dtype;
 }
 
-export function cacheFormat(model: ModelShape, options: ServeOptions): CacheFormat {
-  const { engine, kvDType, valueDType = kvDType, tensor, gpuLayers } = options;
+export function cacheFormat(
+  model: ModelShape,
+  options: ServeOptions,
+  layers: CacheFormat["layers"] = [0, Number.POSITIVE_INFINITY],
+): CacheFormat {
+  const { engine, kvDType, valueDType = kvDType, tensor } = options;
   const computeBytes = bytesOfCompute(options.dtype);
   const autoBytes = bytesOfCompute(autoCacheType(options));
   const isLlamaCpp = engine === "llama.cpp";
@@ -82,11 +95,14 @@ export function cacheFormat(model: ModelShape, options: ServeOptions): CacheForm
     ...plainFormat(bytesOfCacheType(kvDType, autoBytes)),
     valueBytes: bytesOfCacheType(isLlamaCpp ? valueDType : kvDType, autoBytes),
     // llama.cpp keeps recurrent states and convolutions in fp32 (llama_memory_recurrent: R (f32), S (f32)).
-    convolutionBytes: isLlamaCpp ? 4 : computeBytes,
+    // SGLANG_MAMBA_CONV_DTYPE of SGLang is bfloat16, whatever the model's type is.
+    convolutionBytes: isLlamaCpp ? 4 : engine === "sglang" ? 2 : computeBytes,
     // transformers and TGI keep as many columns as the convolution is wide; others leave out the newest one.
     convolutionLess: engine === "transformers" || engine === "tgi" ? 0 : 1,
-    // mamba_ssm_cache_dtype "auto" of vLLM, and ssm_states of TGI; SGLang's default is fp32.
+    // mamba_ssm_cache_dtype "auto" of vLLM, and ssm_states of TGI; SGLang takes mamba_ssm_dtype of the configuration, or fp32.
     stateBytes: engine === "vllm" || engine === "tgi" ? computeBytes : 4,
+    narrowStateBytes:
+      engine === "sglang" ? 2 : engine === "vllm" || engine === "tgi" ? computeBytes : 4,
     tensorParallel: tensor,
     expandsGroups: engine === "transformers",
     // A cache of transformers holds one token less than a window: the next one completes it. llama.cpp adds the tokens
@@ -94,7 +110,7 @@ export function cacheFormat(model: ModelShape, options: ServeOptions): CacheForm
     besideWindow: engine === "transformers" ? -1 : isLlamaCpp ? MICRO_BATCH : 0,
     latent: latentCache(model, options),
     keepsWindows: !isLlamaCpp || hasWindows(model),
-    ...(gpuLayers === undefined || !isLlamaCpp ? {} : { layersOnDevice: gpuLayers }),
+    layers,
   };
 }
 
@@ -106,14 +122,11 @@ export function cacheShape(model: ModelShape, format: CacheFormat): CacheShape {
   let bytesPerSequence = 0;
   const tower = cachedTower(model);
   const source = (model.towers.length > 1 ? model.towers.at(-2) : undefined)?.positions ?? 0;
-  const all = (tower?.layers ?? []).reduce((sum, { count }) => sum + count, 0);
-  let skipped = Math.max(0, all - format.layersOnDevice);
-  for (const { count: runLength, layer } of tower?.layers ?? []) {
-    const count = Math.max(0, runLength - skipped);
-    skipped = Math.max(0, skipped - runLength);
+  const layers = tower === undefined ? [] : layersOf(tower);
+  for (const layer of layers.slice(...format.layers).flat()) {
     const own = layer.kind === "transformer" ? layer.attention : null;
     if (own !== null) {
-      const bytes = count * bytesOfToken(own, format);
+      const bytes = bytesOfToken(own, format);
       if (own.window > 0 && format.keepsWindows) {
         const window = own.window + format.besideWindow;
         windows.set(window, (windows.get(window) ?? 0) + bytes);
@@ -123,11 +136,11 @@ export function cacheShape(model: ModelShape, format: CacheFormat): CacheShape {
     }
     const cross = layer.kind === "transformer" ? layer.cross : null;
     if (cross !== null) {
-      const bytes = count * bytesOfToken(cross, format);
+      const bytes = bytesOfToken(cross, format);
       bytesPerSourceToken += source === "sequence" ? bytes : 0;
       bytesPerSequence += source === "sequence" ? 0 : source * bytes;
     }
-    bytesPerSequence += count * stateOf(layer, format);
+    bytesPerSequence += stateOf(layer, format);
   }
   return {
     bytesPerToken,
@@ -165,11 +178,12 @@ function stateOf(layer: LayerShape, format: CacheFormat): Bytes {
   if (layer.kind !== "state-space") {
     return 0;
   }
-  const { inner, state, convolution, groups, version } = layer.mixer;
+  const { inner, state, convolution, groups, version, narrowState } = layer.mixer;
+  const stateBytes = narrowState === true ? format.narrowStateBytes : format.stateBytes;
   const columns = Math.max(0, convolution - format.convolutionLess);
   const convolved =
     (inner + (version === 2 ? 2 * groups * state : 0)) * columns * format.convolutionBytes;
-  return (inner * state * format.stateBytes + convolved) / format.tensorParallel;
+  return (inner * state * stateBytes + convolved) / format.tensorParallel;
 }
 
 /** Of one sequence of `tokens`, read and written, in whole blocks. */

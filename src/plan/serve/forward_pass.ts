@@ -3,14 +3,21 @@ import type { Bytes } from "../../model/base/units.js";
 import { firstTokenTape, modelTape, readsEncoder } from "../blocks/model_tape.js";
 import type { BlockRules } from "../blocks/rules.js";
 import { expertDivision } from "../job/experts.js";
-import { bytesOfCompute, quantizationOf, type ServeOptions } from "../job/options.js";
+import { quantizationOf } from "../job/loading.js";
+import { bytesOfCompute, type ServeOptions } from "../job/options.js";
 import { type ModelShape, readsText } from "../shape/model_shape.js";
 import { NO_HEAD } from "../shape/parts.js";
 import { simulateStep } from "../tape/simulate.js";
 import type { Tape } from "../tape/tape.js";
 import { AllocationTrace } from "../tape/trace.js";
 import { masksOf } from "../train/block_rules.js";
-import { bytesOfSequence, cacheFormat, cacheShape, MICRO_BATCH } from "./attention_cache.js";
+import {
+  bytesOfSequence,
+  type CacheFormat,
+  cacheFormat,
+  cacheShape,
+  MICRO_BATCH,
+} from "./attention_cache.js";
 
 const MOST_TOKENS = 2 ** 24;
 
@@ -30,6 +37,7 @@ function simulated(tape: Tape): { trace: AllocationTrace; peakBytes: Bytes } {
       checkpointing: "none",
       gradientBytesOf: () => 0,
       gradientsStay: false,
+      gradientsTwice: false,
       gradientsConsumed: false,
       offloadsInputs: false,
       communicationOf: () => 0,
@@ -43,7 +51,7 @@ function simulated(tape: Tape): { trace: AllocationTrace; peakBytes: Bytes } {
 export function passOf(
   model: ModelShape,
   options: ServeOptions,
-  { rules, tape }: { rules: BlockRules; tape: Tape },
+  { rules, tape, layers }: { rules: BlockRules; tape: Tape; layers: CacheFormat["layers"] },
 ): Pass {
   const tower = model.towers.at(-1);
   if (tower !== undefined && readsEncoder(tower) && model.towers.length > 1) {
@@ -53,7 +61,7 @@ export function passOf(
   return {
     // Keys and values are a part of their own; those of layers with a window stay whole until the first token.
     bytes: Math.max(
-      peakBytes - tape.cachedBytes + outsideWindows(model, options),
+      peakBytes - tape.cachedBytes + outsideWindows(model, options, layers),
       scoreBytes(model, options),
     ),
     formula: `intermediate results of one forward pass over ${readWords(model, options, rules)}`,
@@ -128,12 +136,19 @@ export function weightsTape(model: ModelShape, options: ServeOptions): Tape {
 }
 
 /** A slice of the prompt's keys keeps all of them alive: cached windows are whole until the first token is appended. */
-function outsideWindows(model: ModelShape, options: ServeOptions): Bytes {
+function outsideWindows(
+  model: ModelShape,
+  options: ServeOptions,
+  layers: CacheFormat["layers"],
+): Bytes {
   const { engine, context, concurrency } = options;
   if (engine !== "transformers") {
     return 0;
   }
-  const { windows } = cacheShape(model, { ...cacheFormat(model, options), besideWindow: 0 });
+  const { windows } = cacheShape(model, {
+    ...cacheFormat(model, options, layers),
+    besideWindow: 0,
+  });
   return windows.reduce(
     (sum, { window, bytesPerToken }) =>
       sum + concurrency * bytesPerToken * Math.max(0, context - window),

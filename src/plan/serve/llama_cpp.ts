@@ -4,6 +4,7 @@
  * table.
  */
 import type { Bytes } from "../../model/base/units.js";
+import type { StageChoice } from "../blocks/model_tape.js";
 import type { ServeOptions } from "../job/options.js";
 import { convertsFile } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
@@ -32,7 +33,12 @@ interface Pieces {
   readonly output: Bytes;
 }
 
-export function placedWeights(model: ModelShape, options: ServeOptions, tape: Tape): Placement {
+/** @param stage of a pipeline: its layers, of all */
+export function placedWeights(
+  model: ModelShape,
+  options: ServeOptions,
+  { tape, stage }: { tape: Tape; stage: Required<StageChoice> },
+): Placement {
   const pieces = piecesOf(model, options, tape);
   const { embedding, layers, output } = pieces;
   const asked = options.gpuLayers ?? Number.POSITIVE_INFINITY;
@@ -40,13 +46,14 @@ export function placedWeights(model: ModelShape, options: ServeOptions, tape: Ta
   const hasOutput = asked > layers.length;
   const copied = model.head.tied ? embedding : 0;
   const sum = (bytes: readonly Bytes[]): Bytes => bytes.reduce((all, each) => all + each, 0);
-  const device = sum(layers.slice(layers.length - onDevice)) + (hasOutput ? output + copied : 0);
+  const isLast = stage.index === stage.count - 1;
+  const device = sum(layers.slice(...stage.layers)) + (hasOutput && isLast ? output + copied : 0);
   const host =
     embedding + sum(layers.slice(0, layers.length - onDevice)) + (hasOutput ? 0 : output);
   return {
     device: device / options.tensor,
     host,
-    formula: `${onDevice} of ${layers.length} layers${hasOutput ? " and the output" : ""}; the table of tokens${hasOutput ? "" : " and the output"} in host memory`,
+    formula: `${onDevice} of ${layers.length} layers${stage.count > 1 ? ` on ${stage.count} devices, here ${stage.layers[1] - stage.layers[0]}` : ""}${hasOutput ? " and the output" : ""}; the table of tokens${hasOutput ? "" : " and the output"} in host memory`,
   };
 }
 
@@ -69,14 +76,15 @@ function piecesOf(model: ModelShape, options: ServeOptions, tape: Tape): Pieces 
   const tower = model.towers.at(-1);
   const isLayer = (name: string): boolean =>
     name.startsWith(`${tower?.name}.`) && /\.\d+$/.test(name);
-  const layers = new Map<number, Bytes>();
+  const layers = new Map<string, Bytes>();
   let embedding = 0;
   let output = 0;
   for (const { unit, role, bytes } of tape.parameters) {
     // Of a divided model, the tape has the share of one device.
     const whole = bytes * options.tensor;
-    if (isLayer(tape.units[unit]?.name ?? "")) {
-      layers.set(unit, (layers.get(unit) ?? 0) + whole);
+    const name = tape.units[unit]?.name ?? "";
+    if (isLayer(name)) {
+      layers.set(name, (layers.get(name) ?? 0) + whole);
     } else if (role === "embedding") {
       embedding += whole;
     } else {

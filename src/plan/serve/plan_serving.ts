@@ -12,16 +12,12 @@
 import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
-import { modelTape } from "../blocks/model_tape.js";
+import { modelTape, type StageChoice } from "../blocks/model_tape.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
-import {
-  convertsFile,
-  countedParameters,
-  type Engine,
-  quantizationOf,
-  type ServeOptions,
-} from "../job/options.js";
+import { quantizationOf } from "../job/loading.js";
+import { convertsFile, type Engine, type ServeOptions } from "../job/options.js";
 import { layerCount, type ModelShape } from "../shape/model_shape.js";
+import { countedParameters, productsOf, productWords } from "../tape/products.js";
 import type { Tape } from "../tape/tape.js";
 import type { AllocationTrace } from "../tape/trace.js";
 import { gapsOfPrefill } from "../train/replay.js";
@@ -35,6 +31,7 @@ import {
 import { passOf, servingRules, weightsTape } from "./forward_pass.js";
 import { placedWeights } from "./llama_cpp.js";
 import { generates, servedShape } from "./served_by.js";
+import { stagesOf } from "./stages.js";
 
 const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
   transformers: 1,
@@ -61,6 +58,8 @@ export interface ServingPlan {
   /** Of an engine that gives its cache all that is left: what that holds. null for others, whose cache grows. */
   readonly room: CacheRoom | null;
   readonly parameters: number;
+  /** "pipeline stage 1 of 4": the rank of which the figures are; "" for one. */
+  readonly rank: string;
 }
 
 export interface CacheRoom {
@@ -75,19 +74,55 @@ export interface CacheRoom {
   sequencesOf(tokens: number): number;
 }
 
+/** Of the rank of a pipeline that has least room for its cache, or needs most. */
 export function planServing(whole: ModelShape, options: ServeOptions): ServingPlan {
   const model = servedShape(whole, options);
+  const seen = new Set<string>();
+  const [first, ...others] = stagesOf(model, options)
+    .filter(({ index, count, layers: [from, to] }) => {
+      // Ranks between the first and the last that have as many layers are alike, but for what their layers are.
+      const kind = `${index === 0} ${index === count - 1} ${isUniform(model) ? to - from : index}`;
+      const isNew = !seen.has(kind);
+      seen.add(kind);
+      return isNew;
+    })
+    .map((stage) => planStage(model, options, stage));
+  return others.reduce(
+    (worst, each) => (needsMore(each, worst, options) ? each : worst),
+    first as ServingPlan,
+  );
+}
+
+function isUniform({ towers }: ModelShape): boolean {
+  return towers.at(-1)?.layers.length === 1;
+}
+
+function needsMore(one: ServingPlan, other: ServingPlan, { context }: ServeOptions): boolean {
+  if (one.room === null || other.room === null) {
+    return figureOf(one.parts, "device").bytes > figureOf(other.parts, "device").bytes;
+  }
+  const [held, most] = [one.room.sequencesOf(context), other.room.sequencesOf(context)];
+  return held === most ? one.room.left < other.room.left : held < most;
+}
+
+function planStage(
+  model: ModelShape,
+  options: ServeOptions,
+  stage: Required<StageChoice>,
+): ServingPlan {
   const rules = servingRules(model, options);
-  const { tape } = modelTape(model, rules, { index: 0, count: 1 });
-  const pass = passOf(model, options, { rules, tape });
-  const stages = options.pipeline;
+  const { tape } = modelTape(model, rules, stage);
+  const pass = passOf(model, options, { rules, tape, layers: stage.layers });
   const factor = model.known ? 1 : UNKNOWN_FACTOR;
   const isLlamaCpp = options.engine === "llama.cpp";
-  const placed = isLlamaCpp ? placedWeights(model, options, weightsTape(model, options)) : null;
+  const placed = isLlamaCpp
+    ? placedWeights(model, options, { tape: weightsTape(model, options), stage })
+    : null;
+  const file = fileBytes(model, options);
   const weights =
-    (placed?.device ??
-      fileBytes(model, options) ??
-      tape.parameters.reduce((sum, each) => sum + each.bytes, 0)) / stages;
+    placed?.device ??
+    (file === undefined ? undefined : file / options.pipeline) ??
+    tape.parameters.reduce((sum, each) => sum + each.bytes, 0);
   const forward = pass.bytes + samplerBytes(model, options);
   const parts = [
     part("weights", weights, 0.006 * factor, {
@@ -103,8 +138,8 @@ export function planServing(whole: ModelShape, options: ServeOptions): ServingPl
   ];
   if (options.cudaGraphs && options.engine !== "transformers" && !isLlamaCpp) {
     parts.push(
-      part("cuda graphs", graphBytes(model), 0.8, {
-        formula: "memory pools of the captured batch sizes: 180 MiB + 10 MiB per layer",
+      part("cuda graphs", graphBytes(model, stage), 0.8, {
+        formula: `memory pools of the captured batch sizes: 180 MiB + ${graphLayers(model, stage)} layers x 10 MiB`,
         source: `${options.engine === "vllm" ? "vLLM's log" : `assumed as in vLLM's log, because ${options.engine} publishes no figure`}: 0.5 to 1.3 GiB for 8e9 to 70e9 parameters`,
       }),
     );
@@ -114,7 +149,8 @@ export function planServing(whole: ModelShape, options: ServeOptions): ServingPl
       ? replayedGaps(tape, pass.trace, options, pass.peakBytes)
       : null;
   const hostBytes = placed?.host ?? 0;
-  return { ...withCache(model, options, { parts, tape, replayed }), hostBytes };
+  const rank = stage.count === 1 ? "" : `pipeline stage ${stage.index} of ${stage.count}`;
+  return { ...withCache(model, options, { parts, tape, replayed, stage }), hostBytes, rank };
 }
 
 function replayedGaps(
@@ -130,21 +166,37 @@ function replayedGaps(
 }
 
 /** Measured on vLLM's logs: a fixed share for the graphs themselves, and the buffers that they pin. */
-function graphBytes(model: ModelShape): Bytes {
-  const layers = model.towers.reduce((sum, tower) => sum + layerCount(tower), 0);
+function graphBytes(model: ModelShape, stage: Required<StageChoice>): Bytes {
   const MIB = 2 ** 20;
-  return (180 + 10 * layers) * MIB;
+  return (180 + 10 * graphLayers(model, stage)) * MIB;
+}
+
+function graphLayers(
+  model: ModelShape,
+  { count, layers: [from, to] }: Required<StageChoice>,
+): number {
+  return count > 1 ? to - from : model.towers.reduce((sum, tower) => sum + layerCount(tower), 0);
 }
 
 function withCache(
   model: ModelShape,
   options: ServeOptions,
-  { parts, tape, replayed }: { parts: PlanPartJson[]; tape: Tape; replayed: number | null },
-): Omit<ServingPlan, "hostBytes"> {
+  {
+    parts,
+    tape,
+    replayed,
+    stage,
+  }: {
+    parts: PlanPartJson[];
+    tape: Tape;
+    replayed: number | null;
+    stage: Required<StageChoice>;
+  },
+): Omit<ServingPlan, "hostBytes" | "rank"> {
   const { engine, gpu } = options;
-  const cache = cacheShape(model, cacheFormat(model, options));
+  const cache = cacheShape(model, cacheFormat(model, options, stage.layers));
   const block = BLOCK_TOKENS[engine];
-  const oneSequence = bytesOfSequence(cache, options.context, block) / options.pipeline;
+  const oneSequence = bytesOfSequence(cache, options.context, block);
   const wanted = oneSequence * options.concurrency;
   const outside = (options.tensor > 2 ? 420 : options.tensor > 1 ? 250 : 0) * 2 ** 20;
   const fixed = figureOf(
@@ -154,7 +206,7 @@ function withCache(
   const preallocates = fillsDevice(engine);
   const { left, formula: roomFormula } = roomOf(options, parts, fixed);
   const room = Math.max(0, left);
-  const perToken = bytesOfNextToken(cache) / options.pipeline;
+  const perToken = bytesOfNextToken(cache);
   const sketch: PartSketch = {
     formula: `${counted(options.concurrency, "sequence")} x ${cacheWords(cache, options)}`,
     source: "keys and values of each layer; one latent row with MLA",
@@ -193,19 +245,19 @@ function withCache(
     kvBytesPerToken: Math.round(perToken),
     windows: cache.windows.map(({ window, bytesPerToken }) => ({
       tokens: wholeBlocks(window, engine),
-      bytesPerToken: Math.round(bytesPerToken / options.pipeline),
+      bytesPerToken: Math.round(bytesPerToken),
     })),
-    bytesPerSequence: Math.round(cache.bytesPerSequence / options.pipeline),
+    bytesPerSequence: Math.round(cache.bytesPerSequence),
     parameters: tape.parameters.reduce((sum, each) => sum + each.elements, 0),
     room: preallocates
       ? {
           bytes: room,
           left,
           formula: roomFormula,
-          bytesOf: (tokens) => bytesOfSequence(cache, tokens, block) / options.pipeline,
+          bytesOf: (tokens) => bytesOfSequence(cache, tokens, block),
           tokens: perToken > 0 ? Math.floor(room / perToken / block) * block : 0,
           sequencesOf: (tokens) => {
-            const one = bytesOfSequence(cache, tokens, block) / options.pipeline;
+            const one = bytesOfSequence(cache, tokens, block);
             return one > 0 ? Math.floor(room / one) : Number.POSITIVE_INFINITY;
           },
         }
@@ -248,12 +300,10 @@ const TGI_CACHE_SHARE = 0.95;
  * "2048 tokens x 131072 B", with what windows, an encoder and states add. The product is the cache of one sequence: tokens
  * are those that are held, in whole blocks.
  */
-function cacheWords(cache: CacheShape, { context, engine, pipeline }: ServeOptions): string {
+function cacheWords(cache: CacheShape, { context, engine }: ServeOptions): string {
   const product = (tokens: number, of: string, bytes: Bytes): string[] =>
-    bytes > 0
-      ? [`${wholeBlocks(tokens, engine)} tokens${of} x ${Math.round(bytes / pipeline)} B`]
-      : [];
-  const state = cache.bytesPerSequence / pipeline;
+    bytes > 0 ? [`${wholeBlocks(tokens, engine)} tokens${of} x ${Math.round(bytes)} B`] : [];
+  const state = cache.bytesPerSequence;
   const words = [
     ...product(context, "", cache.bytesPerToken),
     ...cache.windows.flatMap(({ window, bytesPerToken }) =>
@@ -297,5 +347,10 @@ function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): s
     quantization === null
       ? options.dtype
       : `${quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of ${quantization.expertsAlone === true ? "the experts" : "linear layers"}`;
-  return `${countedParameters(elements)} parameters in ${words}`;
+  return options.engine === "llama.cpp"
+    ? `${countedParameters(elements)} parameters in ${words}`
+    : `${productWords(
+        productsOf(tape.parameters, ({ bytes }) => bytes),
+        "parameters",
+      )}; in ${words}`;
 }

@@ -111,6 +111,8 @@ export interface StateSpaceShape {
   readonly chunk: number;
   readonly convolutionBias: boolean;
   readonly bias: boolean;
+  /** `mamba_ssm_dtype` of the configuration has 16 bits. */
+  readonly narrowState?: boolean;
 }
 
 export interface NormShape {
@@ -286,15 +288,31 @@ export interface HeadShape {
 
 export type DType = "fp32" | "bf16" | "fp16" | "fp8" | "int8" | "int4" | "nf4";
 
-/** As the configuration counts them: the MLP after a state space is part of its layer (Jamba, Bamba). */
+/** Runs of layers as the configuration counts them: the MLP after a state space is part of its layer (Jamba, Bamba). */
+function isPart(layers: readonly LayerRun[], index: number): boolean {
+  const layer = layers[index]?.layer;
+  return (
+    layer?.kind === "transformer" &&
+    layer.attention === null &&
+    layers[index - 1]?.layer.kind === "state-space"
+  );
+}
+
 export function layerCount({ layers }: Pick<TowerShape, "layers">): number {
-  return layers.reduce((sum, { count, layer }, index) => {
-    const isPart =
-      layer.kind === "transformer" &&
-      layer.attention === null &&
-      layers[index - 1]?.layer.kind === "state-space";
-    return sum + (isPart ? 0 : count);
-  }, 0);
+  return layers.reduce((sum, { count }, index) => sum + (isPart(layers, index) ? 0 : count), 0);
+}
+
+/** One by one, each with its parts. */
+export function layersOf({ layers }: Pick<TowerShape, "layers">): LayerShape[][] {
+  const all: LayerShape[][] = [];
+  for (const [index, { count, layer }] of layers.entries()) {
+    if (isPart(layers, index)) {
+      all.at(-1)?.push(layer);
+    } else {
+      all.push(...Array.from({ length: count }, () => [layer]));
+    }
+  }
+  return all;
 }
 
 export interface QuantizedWeights {

@@ -79,6 +79,7 @@ function mixerOf(config: ModelConfig, hidden: number): StateSpaceShape {
     chunk: config.optionalSize("chunk_size", "mamba_chunk_size") ?? 256,
     convolutionBias: config.flag(true, "use_conv_bias", "mamba_conv_bias"),
     bias: config.flag(false, "use_bias", "mamba_proj_bias"),
+    ...(/^b?float16$/.test(config.text("mamba_ssm_dtype")) ? { narrowState: true } : {}),
   };
 }
 

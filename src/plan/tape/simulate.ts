@@ -19,6 +19,8 @@ export interface Moment {
   readonly working: Bytes;
   readonly gradients: Bytes;
   readonly communication: Bytes;
+  /** The unit that runs, and in which pass; null before the first. */
+  readonly running: { readonly unit: Unit; readonly backward: boolean } | null;
 }
 
 export interface StepSimulation {
@@ -36,8 +38,10 @@ export interface SimulationRules {
   readonly checkpointing: Checkpointing;
   /** Bytes of the gradient of one parameter. */
   readonly gradientBytesOf: (parameter: Parameter) => Bytes;
-  /** Gradients are there from the step's start (accumulation). */
+  /** Gradients are there from the step's start: accumulation, ZeRO-3. */
   readonly gradientsStay: boolean;
+  /** Those of this pass are all there beside them. */
+  readonly gradientsTwice: boolean;
   /** The optimizer consumes each gradient as it appears. */
   readonly gradientsConsumed: boolean;
   /** Saved inputs of recomputed units lie in host memory. */
@@ -82,6 +86,7 @@ class Simulation {
   #gradients = 0;
   #recomputed = 0;
   #communication = 0;
+  #running: Moment["running"] = null;
   readonly #gathered: { bytes: Bytes }[] = [];
   /** The buffer of the last gather: it lives until the next one. */
   #gatherBuffer: { bytes: Bytes } | null = null;
@@ -97,8 +102,9 @@ class Simulation {
     this.#gradients = rules.gradientsStay ? this.#allGradients() : 0;
     if (rules.gradientsStay) {
       for (const parameter of tape.parameters) {
-        if (parameter.trainable) {
-          trace?.hold(parameter, rules.gradientBytesOf(parameter));
+        const bytes = parameter.trainable ? rules.gradientBytesOf(parameter) : 0;
+        if (bytes > 0) {
+          trace?.hold(parameter, bytes);
         }
       }
     }
@@ -147,6 +153,7 @@ class Simulation {
   /** Gathered weights and buckets while `unit` runs. What a unit needs beyond the one before it is a block of its own. */
   #communicate(unit: Unit, backward: boolean): void {
     this.#communication = this.#rules.communicationOf(unit, backward);
+    this.#running = { unit, backward };
     if (this.#trace === undefined) {
       return;
     }
@@ -379,10 +386,15 @@ class Simulation {
         continue;
       }
       const bytes = this.#rules.gradientBytesOf(parameter);
-      if (parameter.tied === true || this.#rules.gradientsConsumed || this.#rules.gradientsStay) {
+      if (bytes === 0) {
+        continue; // It is on the host.
+      }
+      const { gradientsConsumed, gradientsStay, gradientsTwice, fsdpVersion } = this.#rules;
+      if (parameter.tied === true || gradientsConsumed || (gradientsStay && !gradientsTwice)) {
         temporary += bytes;
       } else {
-        this.#trace?.hold(parameter, bytes, this.#rules.fsdpVersion === null ? 0 : REDUCE_STREAM);
+        const gradient = gradientsTwice ? { bytes } : parameter;
+        this.#trace?.hold(gradient, bytes, fsdpVersion === null ? 0 : REDUCE_STREAM);
         this.#gradients += bytes;
       }
     }
@@ -404,6 +416,7 @@ class Simulation {
       working: this.#working + extra,
       gradients: this.#gradients,
       communication: this.#communication,
+      running: this.#running,
     };
   }
 

@@ -1,7 +1,8 @@
 /** A training job's options as the rules by which layers are built. */
 import type { BlockRules } from "../blocks/rules.js";
 import { expertDivision } from "../job/experts.js";
-import { bytesOfCompute, type Library, quantizationOf, type TrainOptions } from "../job/options.js";
+import { quantizationOf } from "../job/loading.js";
+import { bytesOfCompute, type Library, type TrainOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 
 /** torchtune and torchtitan delete them before the backward pass; Fabric converts a 16-bit model's output to fp32. */

@@ -5,11 +5,13 @@
  * FSDP: the gathered weights of the layer that runs and of the next one, their gradients before they are reduced, and the
  * embedding and head, which the root unit keeps (torch.distributed.fsdp, "reshard_after_forward").
  * ZeRO: two buckets of 5e8 elements (`reduce_bucket_size`, `overlap_comm`); stage 3 gathers at most
- * `stage3_max_live_parameters` = 1e9 parameters (DeepSpeed's configuration reference).
+ * `stage3_max_live_parameters` = 1e9 parameters (DeepSpeed's configuration reference). Gradients of experts pass through
+ * the same buckets, also of experts that one rank alone has (stage_1_and_2.py, `has_moe_params`).
  */
 import type { Bytes } from "../../model/base/units.js";
 import { expertDivision } from "../job/experts.js";
 import { bytesOfCompute, type TrainOptions } from "../job/options.js";
+import { countedParameters } from "../tape/products.js";
 import type { Tape, Unit } from "../tape/tape.js";
 
 const BUCKET_ELEMENTS = 5e8;
@@ -19,8 +21,40 @@ const FP32 = 4;
 export interface Communication {
   /** While a unit of the tape runs. */
   readonly bytesOf: (unit: Unit, backward: boolean) => Bytes;
-  readonly formula: string;
+  /** The same as a sum of products. */
+  readonly formulaOf: (unit: Unit, backward: boolean) => string;
   readonly source: string;
+}
+
+/** "2 layers x 218.1e6 x 2 B" */
+interface Term {
+  readonly words: string;
+  readonly count?: number;
+  readonly elements: number;
+  readonly bytes: Bytes;
+}
+
+function ofTerms(
+  termsOf: (unit: Unit, backward: boolean) => readonly Term[],
+  source: string,
+  remark = "",
+): Communication {
+  const words = ({ words, count, elements, bytes }: Term): string => {
+    const each = Number(bytes.toPrecision(5));
+    const before = count === undefined ? `${words} ` : `${count} ${words} x `;
+    return `${before}${countedParameters(elements)} x ${each} B`;
+  };
+  const existing = (unit: Unit, backward: boolean): Term[] =>
+    termsOf(unit, backward).filter(({ elements, bytes }) => elements * bytes > 0);
+  return {
+    bytesOf: (unit, backward) =>
+      existing(unit, backward).reduce(
+        (sum, { count = 1, elements, bytes }) => sum + count * elements * bytes,
+        0,
+      ),
+    formulaOf: (unit, backward) => `${existing(unit, backward).map(words).join(" + ")}${remark}`,
+    source,
+  };
 }
 
 export function communicationOf(tape: Tape, options: TrainOptions): Communication | null {
@@ -36,26 +70,28 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
   );
   const reduceBytes = options.library === "torchtitan" ? FP32 : computeBytes;
   const all = units.layers.reduce((sum, each) => sum + each, units.root);
+  const buckets = {
+    words: "buckets",
+    count: 2,
+    elements: Math.min(BUCKET_ELEMENTS, trainable),
+    bytes: computeBytes,
+  };
   switch (sharding.kind) {
     case "fsdp":
       return sharding.devices === 1 ? null : fsdp(units, options, reduceBytes);
     case "zero-1":
-    case "zero-2": {
-      const bucket = 2 * Math.min(BUCKET_ELEMENTS, trainable) * computeBytes;
-      return {
-        bytesOf: () => bucket,
-        formula: `2 buckets x min(5e8, ${count(trainable)}) x ${computeBytes} B`,
-        source: "DeepSpeed: reduce_bucket_size, overlap_comm",
-      };
-    }
+    case "zero-2":
+      return ofTerms(() => [buckets], "DeepSpeed: reduce_bucket_size, overlap_comm");
     case "zero-3": {
-      const live = Math.min(LIVE_ELEMENTS, all);
-      const bucket = 2 * Math.min(BUCKET_ELEMENTS, trainable) * computeBytes;
-      return {
-        bytesOf: () => live * computeBytes + bucket,
-        formula: `min(1e9, ${count(all)}) x ${computeBytes} B gathered + 2 buckets x min(5e8, ${count(trainable)}) x ${computeBytes} B`,
-        source: "DeepSpeed: stage3_max_live_parameters, reduce_bucket_size",
+      const live = {
+        words: "gathered",
+        elements: Math.min(LIVE_ELEMENTS, all),
+        bytes: computeBytes,
       };
+      return ofTerms(
+        () => [live, buckets],
+        "DeepSpeed: stage3_max_live_parameters, reduce_bucket_size",
+      );
     }
     default: {
       if (sharding.devices * tensor === 1) {
@@ -65,16 +101,13 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
         ({ trainable, ofExperts }) => trainable && !(expertsStay && ofExperts === true),
       );
       const elements = reduced.reduce((sum, each) => sum + each.elements, 0);
-      const buckets = reduced.reduce((sum, each) => sum + each.bytes, 0);
-      const gradients = sharding.devices > 1 ? buckets : 0;
-      return {
-        bytesOf: () => gradients,
-        formula:
-          gradients > 0
-            ? `buckets of all gradients${expertsStay ? " but those of experts" : ""}: ${count(elements)} x ${buckets / elements} B`
-            : "none",
-        source: "torch DistributedDataParallel: a bucket's copy of each gradient",
-      };
+      const bytes = reduced.reduce((sum, each) => sum + each.bytes, 0);
+      const gradients = { words: "buckets of gradients", elements, bytes: bytes / elements };
+      return ofTerms(
+        () => (sharding.devices > 1 && elements > 0 ? [gradients] : []),
+        "torch DistributedDataParallel: a bucket's copy of each gradient",
+        expertsStay ? "; without those of experts" : "",
+      );
     }
   }
 }
@@ -96,9 +129,8 @@ function fsdp(
   // A flat gradient is reduced as it is, unless the types differ; version 2 copies the gradients into one buffer.
   const reduced = flat && reduceBytes === computeBytes ? 0 : reduceBytes;
   const perElement = method === "full" ? computeBytes + reduced : flat ? computeBytes : 0;
-  const gathered = layer * computeBytes;
   // The root unit's gradients are reduced at the end, when that of the embedding is there, too.
-  const head = method === "full" ? units.head * computeBytes : 0;
+  const head = method === "full" ? units.head : 0;
   // torchtune's recipes shard embedding and head as units of their own (`custom_sharded_layers`).
   const rootOf = ({ name, checkpointable }: Unit): number =>
     library !== "torchtune"
@@ -108,16 +140,24 @@ function fsdp(
         : checkpointable
           ? 0
           : units.root - units.head;
-  return {
-    bytesOf: (unit, backward) =>
-      rootOf(unit) * computeBytes +
-      (unit.checkpointable ? 2 : 1) * gathered +
-      (backward && unit.checkpointable ? perElement * layer + head : 0),
-    formula: `embedding and head ${count(units.root)} x ${computeBytes} B + 2 layers x ${count(layer)} x ${computeBytes} B${perElement > 0 ? ` + gradients of one layer x ${perElement} B` : ""}${head > 0 ? ` + gradient of the head ${count(units.head)} x ${computeBytes} B` : ""}`,
-    source: flat
+  const bytes = computeBytes;
+  return ofTerms(
+    (unit, backward) => [
+      { words: "embedding and head", elements: rootOf(unit), bytes },
+      unit.checkpointable
+        ? { words: "layers", count: 2, elements: layer, bytes }
+        : { words: "one layer", elements: layer, bytes },
+      ...(backward && unit.checkpointable
+        ? [
+            { words: "gradients of one layer", elements: layer, bytes: perElement },
+            { words: "gradient of the head", elements: head, bytes },
+          ]
+        : []),
+    ],
+    flat
       ? "torch.distributed.fsdp, FlatParameter: root unit, prefetch, reduce-scatter"
       : "torch.distributed.fsdp.fully_shard: root unit, prefetch, reduce-scatter",
-  };
+  );
 }
 
 /** Elements of each layer, of what is outside of layers, and of the head's matrix, which may be the embedding's. */
@@ -144,10 +184,6 @@ function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
     }
   }
   return { layers: [...layers.values()], root, head };
-}
-
-function count(elements: number): string {
-  return elements >= 1e9 ? `${(elements / 1e9).toFixed(2)}e9` : `${(elements / 1e6).toFixed(1)}e6`;
 }
 
 /** Outside the allocator: NCCL's channels and proxies, for each communicator (NCCL_BUFFSIZE 4 MiB a channel and peer). */

@@ -5,6 +5,7 @@
 import type { Bytes } from "../../model/base/units.js";
 import type { PlanPartJson } from "../../model/documents/plan_document.js";
 import { figureOf } from "../device/allocator.js";
+import { loadsWide } from "../job/loading.js";
 import type { TrainOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import type { DevicePeak } from "./device_peak.js";
@@ -20,16 +21,15 @@ interface Footprint {
   free: Replay | undefined;
 }
 
-/** Footprints by what a search changes. */
-export type KnownFootprints = Map<string, Footprint>;
+/** Footprints by what a search changes, and states by what the device changes: these depend on neither batch nor length. */
+export class KnownFootprints extends Map<string, Footprint> {
+  readonly states = new Map<string, KnownStates>();
+}
 
 /** Plans of one model and request that differ in batch, length and device. */
 export class Footprints {
   /** The step of the latest job: it is too large to keep for all. */
   #latest: { readonly key: string; readonly peak: DevicePeak } | null = null;
-
-  /** By what the device changes. */
-  readonly #states = new Map<string, KnownStates>();
 
   constructor(
     readonly model: ModelShape,
@@ -54,7 +54,7 @@ export class Footprints {
   }
 
   #of(job: TrainOptions): Footprint {
-    const key = keyOf(job);
+    const key = keyOf(this.model, job);
     const found = this.known.get(key);
     if (found !== undefined) {
       return found;
@@ -72,12 +72,13 @@ export class Footprints {
   }
 
   #peakOf(job: TrainOptions): DevicePeak {
-    const key = keyOf(job);
+    const key = keyOf(this.model, job);
     if (this.#latest?.key === key) {
       return this.#latest.peak;
     }
-    const states = this.#states.get(job.dtype) ?? new Map();
-    this.#states.set(job.dtype, states);
+    const loaded = `${job.dtype} ${loadsWide(this.model, job) !== null}`;
+    const states = this.known.states.get(loaded) ?? new Map();
+    this.known.states.set(loaded, states);
     const peak = trainingPeak(this.model, job, states);
     this.#latest = { key, peak };
     return peak;
@@ -85,6 +86,7 @@ export class Footprints {
 }
 
 /** What the tensors of a job depend on, of all that a search changes. */
-function keyOf({ batch, sequence, gpu }: TrainOptions): string {
-  return `${batch} ${sequence} ${gpu.old} ${gpu.workspaceBytes}`;
+function keyOf(model: ModelShape, job: TrainOptions): string {
+  const { batch, sequence, gpu } = job;
+  return `${batch} ${sequence} ${gpu.old} ${gpu.workspaceBytes} ${loadsWide(model, job) !== null}`;
 }

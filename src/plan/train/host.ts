@@ -61,6 +61,6 @@ export function hostParts(
 
 const OFFLOADED = {
   none: "paged states",
-  optimizer: "states and master weights",
-  all: "states, master weights and weights",
+  optimizer: "states, master weights and gradients",
+  all: "states, master weights, gradients and weights",
 } as const;

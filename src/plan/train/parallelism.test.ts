@@ -3,10 +3,12 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { modelTape } from "../blocks/model_tape.js";
 import { type PlanRequest, planOptions } from "../defaults.js";
+import { requireDivisible } from "../divisible.js";
 import type { TrainOptions } from "../job/options.js";
 import { readShape } from "../shape/read_shape.js";
+import type { Tape, Unit } from "../tape/tape.js";
 import { trainingRules } from "./block_rules.js";
-import { communicationOf } from "./communication.js";
+import { type Communication, communicationOf } from "./communication.js";
 import { planTraining } from "./plan_training.js";
 
 const MODELS = JSON.parse(
@@ -20,6 +22,11 @@ function peakOf(name: string, request: Partial<PlanRequest> = {}) {
   const model = readShape(MODELS[name].config, name, "config.json");
   const options = planOptions(model, { mode: "train", ...request }) as TrainOptions;
   return planTraining(model, options).peak;
+}
+
+/** In the backward pass of the first layer. */
+function formulaIn(communication: Communication | null, tape: Tape): string {
+  return communication?.formulaOf(tape.units[1] as Unit, true) ?? "";
 }
 
 const savedOf = (peak: ReturnType<typeof peakOf>, part: "norm" | "mlp" | "attention"): number =>
@@ -110,6 +117,42 @@ describe("FSDP", () => {
   });
 });
 
+describe("gradients of DeepSpeed", () => {
+  const zero = (stage: 1 | 2 | 3, changes: object = {}, accumulation = 1) =>
+    peakOf("llama-3.1-8b", {
+      sharding: { kind: `zero-${stage}`, devices: 8, ...changes },
+      train: { accumulation, checkpointing: "full" },
+    });
+  const part = (8_030_261_248 * 2) / 8;
+  const held = (peak: ReturnType<typeof zero>) => peak.simulation.peak.gradients;
+
+  it("stage 3 keeps its part, whether or not it accumulates", () => {
+    expect(zero(3).simulation.peak.where).toMatch(/loss/);
+    expect([held(zero(3)), held(zero(3, {}, 4))]).toEqual([part, part]);
+  });
+
+  it("stage 2 has its part while it adds up, and at the end a second one", () => {
+    expect([held(zero(2)), held(zero(2, {}, 4))]).toEqual([0, part]);
+    const long = (accumulation: number) =>
+      peakOf("llama-3.1-8b", {
+        sharding: { kind: "zero-2", devices: 8 },
+        train: { accumulation, sequence: 64 },
+      });
+    expect(held(long(1)) + part).toBeCloseTo(held(long(4)), -9);
+  });
+
+  it("are on the host where the optimizer is, but for stage 1, which does not divide them", () => {
+    const offload = { offload: "optimizer" } as const;
+    for (const stage of [2, 3] as const) {
+      const peak = zero(stage, offload, 4);
+      expect([held(peak), peak.states.gradients]).toEqual([0, 0]);
+      // States, master weights and the gradients in fp32; stage 3 has them in 16 bits, too.
+      expect(peak.states.host).toBe((8_030_261_248 * (stage === 3 ? 18 : 16)) / 8);
+    }
+    expect(zero(1, offload).states.gradients).toBe(8 * part);
+  });
+});
+
 describe("expert parallelism", () => {
   const experts = (expert: number, devices: number) =>
     peakOf("mixtral", { expert, sharding: { kind: "fsdp", devices } });
@@ -126,6 +169,31 @@ describe("expert parallelism", () => {
     const moe = (peak: typeof one) => peak.simulation.savedAfterForward.get("moe") ?? 0;
     expect(moe(eight) / moe(one)).toBeGreaterThan(1.2);
     expect(moe(eight) / moe(one)).toBeLessThan(1.45);
+  });
+});
+
+describe("experts with DeepSpeed", () => {
+  it("pass through the buckets of the device that has them, and through no others", () => {
+    const formula = (expert: number) => {
+      const { communication, tape } = peakOf("mixtral", {
+        expert,
+        sharding: { kind: "zero-2", devices: 8 },
+        method: "lora",
+        train: { adapterTargets: ["w1", "gate_up_proj", "q_proj"] },
+      });
+      return formulaIn(communication, tape);
+    };
+    expect(formula(8)).not.toBe(formula(1));
+  });
+
+  it("cannot be divided in ZeRO-3", () => {
+    const model = readShape(MODELS.mixtral.config, "mixtral", "config.json");
+    const options = planOptions(model, {
+      mode: "train",
+      expert: 8,
+      sharding: { kind: "zero-3", devices: 8 },
+    });
+    expect(() => requireDivisible(model, options)).toThrow(/no expert parallelism in ZeRO-3/);
   });
 });
 
@@ -159,10 +227,10 @@ describe("adapters of experts", () => {
       const model = readShape(MODELS[name].config, name, "config.json");
       const options = planOptions(model, { mode: "train", ...request, ...ddp }) as TrainOptions;
       const { tape } = modelTape(model, trainingRules(model, options), { index: 0, count: 1 });
-      return communicationOf(tape, options)?.formula;
+      return formulaIn(communicationOf(tape, options), tape);
     };
     expect(reduced(both)).toBe(reduced(attention));
-    expect(reduced(both)).toMatch(/^buckets of all gradients but those of experts: /);
-    expect(reduced(experts)).toBe("none");
+    expect(reduced(both)).toMatch(/^buckets of gradients .*; without those of experts$/);
+    expect(reduced(experts)).toBe("; without those of experts");
   });
 });

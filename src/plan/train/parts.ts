@@ -5,8 +5,8 @@ import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_docu
 import { allocatorParts, type PartSketch, part } from "../device/allocator.js";
 import { OPTIMIZER_FACTS } from "../job/optimizers.js";
 import type { TrainOptions } from "../job/options.js";
-import { countedParameters } from "../job/options.js";
 import { type ModelShape, readsText } from "../shape/model_shape.js";
+import { countedParameters, productWords } from "../tape/products.js";
 import type { TapePart } from "../tape/tape.js";
 import type { DevicePeak } from "./device_peak.js";
 import { type Divisors, divisorsOf } from "./states.js";
@@ -52,7 +52,7 @@ export function tensorParts(
       : states.gradients
     : simulation.peak.gradients;
   add("gradients", gradients, WIDTHS.gradients, {
-    formula: `${countedParameters(states.counts.trainable)} trained parameters in the type of the weights${divided(options, "gradients")}`,
+    formula: `${gradientWords(peak, gradients)}${divided(options, "gradients")}`,
     source: "torch.autograd: a leaf's gradient has its type",
   });
   add(
@@ -68,8 +68,12 @@ export function tensorParts(
     });
   } else {
     addActivations(add, peak, { options, model });
-    if (communication !== null) {
-      add("communication", simulation.peak.communication, WIDTHS.communication, communication);
+    const { running } = simulation.peak;
+    if (communication !== null && running !== null) {
+      add("communication", simulation.peak.communication, WIDTHS.communication, {
+        formula: communication.formulaOf(running.unit, running.backward),
+        source: communication.source,
+      });
     }
   }
   return parts;
@@ -92,11 +96,15 @@ function addActivations(
   { simulation, inFlight }: DevicePeak,
   { options, model }: { options: TrainOptions; model: ModelShape },
 ): void {
-  const { peak, savedAfterForward, savedBytes } = simulation;
+  const { peak, savedBytes } = simulation;
+  const here = sumOf(peak.saved, (name) => name !== "head and loss");
+  const isText = readsText(model);
   const others =
-    sumOf(peak.saved, (name) => name !== "head and loss") + (inFlight - 1) * savedBytes;
-  add("activations", others, WIDTHS.activations, {
-    formula: `${layerWords(savedAfterForward, options, readsText(model))}${inFlight > 1 ? `; ${inFlight.toFixed(1)} microbatches in flight` : ""}`,
+    inFlight > 1
+      ? ` + ${inFlight - 1} microbatches x ${perPosition(savedBytes, options, isText)}`
+      : "";
+  add("activations", here + (inFlight - 1) * savedBytes, WIDTHS.activations, {
+    formula: `${perPosition(here, options, isText)}${others}${layerWords(peak.saved, options, isText)}`,
     source: "tensors that autograd saves, operation by operation (tools/autograd/derivatives.yaml)",
   });
   const head = peak.saved.get("head and loss") ?? 0;
@@ -116,13 +124,31 @@ function addActivations(
   }
 }
 
+/** "2048 tokens x 528.0 KiB". */
+function perPosition(bytes: Bytes, { batch, sequence }: TrainOptions, isText: boolean): string {
+  const positions = isText ? batch * sequence : batch;
+  const unit = isText ? "token" : "image";
+  const each = bytes / positions;
+  return `${positions} ${unit}${positions === 1 ? "" : "s"} x ${fourDigits(each)}`;
+}
+
+/** In a unit that leaves at least four digits. */
+function fourDigits(bytes: Bytes): string {
+  const KIB = 1024;
+  return bytes < 100 * KIB
+    ? `${Number(bytes.toFixed(bytes < 1000 ? 2 : 0))} B`
+    : bytes < 100 * KIB * KIB
+      ? `${(bytes / KIB).toFixed(1)} KiB`
+      : `${(bytes / KIB / KIB).toFixed(1)} MiB`;
+}
+
+/** What the layers have saved at the peak, of one token: "; mlp 30.0 KiB, attention 12.0 KiB". */
 function layerWords(
   saved: ReadonlyMap<TapePart, Bytes>,
   { batch, sequence }: TrainOptions,
   isText: boolean,
 ): string {
   const positions = isText ? batch * sequence : batch;
-  const unit = isText ? "token" : "image";
   const shown = [...saved]
     .filter(([name, bytes]) => name !== "head and loss" && bytes / positions / 1024 >= 0.05)
     .sort((a, b) => b[1] - a[1])
@@ -130,8 +156,7 @@ function layerWords(
       const each = bytes / positions;
       return `${name} ${isText ? `${(each / 1024).toFixed(1)} KiB` : formatBytes(each)}`;
     });
-  const all = `${positions} ${unit}${positions === 1 ? "" : "s"}`;
-  return `${all}${shown.length === 0 ? "" : `; per ${unit} in all layers: ${shown.join(", ")}`}`;
+  return shown.length === 0 ? "" : `; ${shown.join(", ")}`;
 }
 
 function sumOf(saved: ReadonlyMap<TapePart, Bytes>, wanted: (name: TapePart) => boolean): Bytes {
@@ -139,41 +164,53 @@ function sumOf(saved: ReadonlyMap<TapePart, Bytes>, wanted: (name: TapePart) => 
 }
 
 function weightsFormula({ states }: DevicePeak, options: TrainOptions): string {
-  const { parameters, quantized } = states.counts;
-  const words = quantized > 0 ? `, of which ${countedParameters(quantized)} are quantized` : "";
+  const { quantized } = states.counts;
+  const words = quantized > 0 ? `; ${countedParameters(quantized)} are quantized` : "";
   const rank = options.parallelism.pipeline * options.parallelism.tensor > 1 ? " on this rank" : "";
-  return `${countedParameters(parameters)} parameters${rank}${words}${divided(options, "weights")}`;
+  return `${productWords(states.products.weights, `parameters${rank}`)}${words}${divided(options, "weights")}`;
+}
+
+/** At the peak, gradients of some parameters are there, or of some a second time. */
+function gradientWords({ states }: DevicePeak, bytes: Bytes): string {
+  const { products, counts, gradients } = states;
+  const what = "trained parameters";
+  const share = gradients > 0 ? bytes / gradients : 0;
+  const all = countedParameters(counts.trainable);
+  const some = (part: number): string =>
+    productWords(products.gradients, part < 0.9995 ? `of ${all} ${what}` : what, part);
+  return share > 1.0005
+    ? `${some(1)} + ${some(share - 1)}; accumulated, and of this pass`
+    : some(share);
 }
 
 function adaptersFormula(
   { states }: DevicePeak,
-  { adapterRank, adapterDetails }: TrainOptions,
+  { adapterRank, adapterDetails, ...options }: TrainOptions,
 ): string {
-  const { trainable, saved } = states.counts;
+  const { saved } = states.counts;
   const { ranks, dora, tokens } = adapterDetails;
   const words = [
-    `rank ${adapterRank} x (inputs + outputs) of each target${ranks.length > 0 ? ", other ranks as in rank_pattern" : ""}${dora ? ", and a magnitude for each output (DoRA)" : ""}${tokens > 0 ? `, and ${tokens} rows of the embedding` : ""}: ${countedParameters(trainable - saved)} parameters`,
+    `rank ${adapterRank} of each target, inputs + outputs${ranks.length > 0 ? ", other ranks as in rank_pattern" : ""}${dora ? ", and a magnitude for each output (DoRA)" : ""}${tokens > 0 ? `, and ${tokens} rows of the embedding` : ""}: ${productWords(states.products.adapters, "parameters")}`,
     ...(saved > 0
       ? [`${countedParameters(saved)} of modules_to_save, beside their originals`]
       : []),
   ];
-  return words.join("; ");
+  return `${words.join("; ")}${divided(options, "weights")}`;
 }
 
 function optimizerSketch({ states }: DevicePeak, options: TrainOptions): PartSketch {
   const { formula, source, ofMatrices = false } = OPTIMIZER_FACTS[options.optimizer];
-  const parameters = `${countedParameters(states.counts.trainable)} parameters`;
-  const master = states.master > 0 ? " + 4 B of master weights" : "";
-  const added = states.master > 0 ? ` + ${parameters} x 4 B of master weights` : "";
+  const master = states.master > 0 ? " and 4 B of master weights" : "";
+  const products = productWords(states.products.optimizer, "parameters");
   return {
-    formula: `${ofMatrices ? `${formula}${added}` : `${parameters} x (${formula}${master})`}${divided(options, "states")}`,
+    formula: `${ofMatrices ? `${formula}${master}: ${products}` : `${products}; ${formula}${master}`}${divided(options, "states")}`,
     source,
   };
 }
 
-function divided({ parallelism }: TrainOptions, what: keyof Divisors): string {
+function divided({ parallelism }: Pick<TrainOptions, "parallelism">, what: keyof Divisors): string {
   const { kind, devices } = parallelism.sharding;
   return divisorsOf(parallelism.sharding)[what] === 1
     ? ""
-    : `; divided by ${kind === "fsdp" ? "FSDP" : kind.replace("zero", "ZeRO")} over ${devices} devices`;
+    : `; divided by ${kind === "fsdp" ? "FSDP" : kind.replace("zero", "ZeRO")} over ${devices} devices${parallelism.expert > 1 ? ", experts by --ep" : ""}`;
 }

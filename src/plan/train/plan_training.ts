@@ -59,7 +59,8 @@ function devicePeak(
     {
       checkpointing: options.checkpointing,
       gradientBytesOf: states.gradientBytesOf,
-      gradientsStay: options.accumulation > 1 && !options.optimizerInBackward,
+      gradientsStay: states.held !== "made",
+      gradientsTwice: states.held === "twice",
       gradientsConsumed: options.optimizerInBackward,
       offloadsInputs: options.activationOffload,
       communicationOf: communication?.bytesOf ?? (() => 0),

@@ -10,12 +10,18 @@
  *
  * Rajbhandari et al., "ZeRO" (2020), figure 1. DeepSpeed keeps 16-bit weights and gradients and an fp32 master copy;
  * FSDP keeps the fp32 weights themselves and makes 16-bit copies of the layers that it gathers.
+ *
+ * ZeRO-3 allocates its part of the gradients at start and keeps it (stage3.py, `grad_partitions_flat_buffer`); ZeRO-2
+ * makes a new one in each backward pass, beside the one to which it adds (stage_1_and_2.py, `grads_in_partition` and
+ * `all_grad_tensors`); ZeRO-1 keeps each gradient until all are reduced. Where the optimizer is on the host, divided
+ * gradients are there, too, and once more in fp32.
  */
 import type { Bytes } from "../../model/base/units.js";
 import { expertDivision } from "../job/experts.js";
 import { OPTIMIZER_FACTS, stateBytes, stepTemporary } from "../job/optimizers.js";
 import type { TrainOptions } from "../job/options.js";
 import { bytesOfCompute } from "../job/options.js";
+import { type Product, productsOf } from "../tape/products.js";
 import type { Parameter, Tape } from "../tape/tape.js";
 
 export interface States {
@@ -23,6 +29,8 @@ export interface States {
   readonly adapters: Bytes;
   /** At the end of the backward pass. */
   readonly gradients: Bytes;
+  /** How they are held from one backward pass to the next. */
+  readonly held: HeldGradients;
   readonly optimizer: Bytes;
   readonly master: Bytes;
   /** Beside states and gradients, while the optimizer steps. */
@@ -36,6 +44,10 @@ export interface States {
     readonly saved: number;
     readonly quantized: number;
   };
+  /** The same as sums of products. */
+  readonly products: Readonly<
+    Record<"weights" | "adapters" | "gradients" | "optimizer", Product[]>
+  >;
   /** Bytes of the gradient of one parameter as the simulation sees it, after division. */
   readonly gradientBytesOf: (parameter: Parameter) => Bytes;
   /** The same tensors one by one, in the order in which a program makes them. */
@@ -44,6 +56,26 @@ export interface States {
     readonly states: readonly Bytes[];
     readonly stepTemporaries: readonly Bytes[];
   };
+}
+
+/** `twice`: those that were added up, and those of the current pass beside them. */
+export type HeldGradients = "made" | "kept" | "twice";
+
+function heldGradients({
+  accumulation,
+  optimizerInBackward,
+  parallelism,
+}: TrainOptions): HeldGradients {
+  const { kind } = parallelism.sharding;
+  if (optimizerInBackward) {
+    return "made";
+  }
+  const accumulates = accumulation > 1;
+  return kind === "zero-3" || (accumulates && kind !== "zero-2")
+    ? "kept"
+    : accumulates
+      ? "twice"
+      : "made";
 }
 
 export interface Divisors {
@@ -79,8 +111,10 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
     tape.parameters.reduce((total, each) => total + of(each), 0);
   const trained = (of: (each: Parameter) => number): number =>
     sum((each) => (each.trainable ? of(each) : 0));
-  const gradientBytesOf = (each: Parameter): Bytes =>
+  const onHost = sharding.offload !== "none" && divisors.gradients > 1;
+  const gradientOf = (each: Parameter): Bytes =>
     (each.bytes * widening(each)) / over(each, divisors.gradients);
+  const gradientBytesOf = (each: Parameter): Bytes => (onHost ? 0 : gradientOf(each));
   const stateOf = (each: Parameter): Bytes =>
     stateBytes(options.optimizer, each, stateWidth(each)) / over(each, divisors.states);
   const masterOf = (each: Parameter): Bytes =>
@@ -102,6 +136,9 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
       each.trainable ? (each.elements * 4) / over(each, divisors.states) : 0,
     ),
   );
+  // DeepSpeed steps with a flat copy of its gradients, converted to fp32; stage 3 in groups of 1e9 elements.
+  const stepped = trained((each) => each.elements / over(each, divisors.states));
+  const copied = sharding.kind === "zero-3" ? Math.min(SUB_GROUP, stepped) : stepped;
   // The kernels of paged optimizers, and the host for offloaded states, need no copy on the device.
   const temporary = paged
     ? 0
@@ -109,23 +146,56 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
         options.optimizer,
         trained((each) => (each.bytes * widening(each)) / over(each, divisors.states)),
         largest,
-      );
+      ) + (hasMaster ? copied * (computeBytes + 4) : 0);
+  // Beside them in fp32, as the optimizer on the host reads them; stages 1 and 2 have no other copy there.
+  const hostGradients =
+    sharding.offload === "none" || sharding.kind === "fsdp"
+      ? onHost
+        ? trained(gradientOf)
+        : 0
+      : (hasMaster ? 4 * stepped : 0) + (sharding.kind === "zero-3" ? trained(gradientOf) : 0);
   return {
     weights: offloadsAll ? 0 : weights,
     adapters: sum((each) => (isAdded(each) ? weightOf(each) : 0)),
     gradients: trained(gradientBytesOf),
+    held: heldGradients(options),
     optimizer: paged ? 0 : states,
     master: sharding.offload === "none" ? master : 0,
     stepTemporary: temporary,
     host:
       (paged ? states : 0) +
       (sharding.offload === "none" ? 0 : master) +
-      (offloadsAll ? weights : 0),
+      (offloadsAll ? weights : 0) +
+      hostGradients,
     counts: {
       parameters: sum((each) => (each.role === "adapter" ? 0 : each.elements)),
       trainable: trained(({ elements }) => elements),
       saved: sum(({ elements, originalBytes }) => (originalBytes === undefined ? 0 : elements)),
       quantized: sum((each) => (each.quantized ? each.elements : 0)),
+    },
+    products: {
+      weights: productsOf(
+        tape.parameters,
+        (each) => (isAdded(each) ? (each.originalBytes ?? 0) : each.bytes * widening(each)),
+        (each) => over(each, divisors.weights),
+      ),
+      adapters: productsOf(
+        tape.parameters.filter(isAdded),
+        (each) => each.bytes * widening(each),
+        (each) => over(each, divisors.weights),
+      ),
+      gradients: productsOf(
+        tape.parameters.filter(({ trainable }) => trainable),
+        (each) => each.bytes * widening(each),
+        (each) => over(each, divisors.gradients),
+      ),
+      optimizer: productsOf(
+        tape.parameters.filter(({ trainable }) => trainable),
+        (each) =>
+          ((paged ? 0 : stateOf(each)) + (sharding.offload === "none" ? masterOf(each) : 0)) *
+          over(each, divisors.states),
+        (each) => over(each, divisors.states),
+      ),
     },
     gradientBytesOf,
     tensors: tensorsOf(tape, options, {
@@ -136,6 +206,9 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
     }),
   };
 }
+
+/** `sub_group_size` of DeepSpeed. */
+const SUB_GROUP = 1e9;
 
 interface TensorBytes {
   /** Of a trained copy: itself and its original. */

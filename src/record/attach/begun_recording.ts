@@ -35,13 +35,15 @@ export interface RecordingStart {
   readonly recordingPath: string;
   /** A server that the recording is sent to while it grows; left out: none. */
   readonly to?: Destination;
+  /** Called when all was sent that could be. null: the server has it all; otherwise how much it has at most. */
+  readonly onSent?: (mayHaveBytes: Bytes | null) => void;
   /** The program's; left out: what its environment and its files in /proc name. */
   readonly identity?: ServiceIdentity;
 }
 
 /** `pool`: null without an agent. Throws TidemarkError if the file cannot be opened. */
 export function beginRecording(
-  { pid, recordingPath, to, identity }: RecordingStart,
+  { pid, recordingPath, to, identity, onSent }: RecordingStart,
   pool: PoolAbout | null,
 ): BegunRecording {
   const path = resolve(recordingPath);
@@ -72,6 +74,10 @@ export function beginRecording(
     writer,
     command,
     startedMs,
-    sendRest: async () => (await sender?.finish(path)) || undefined,
+    async sendRest() {
+      const left = sender === null ? null : await sender.finish(path);
+      onSent?.(left === null ? null : (sender?.mayHaveBytes ?? 0));
+      return left ?? undefined;
+    },
   };
 }

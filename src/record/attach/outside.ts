@@ -2,7 +2,7 @@
  * Records a running program from outside, at a distance that its caller chooses: nothing is loaded into it, and no
  * holders are looked up. A poll reads the files of /proc that `Recorder` reads at its cheap polls.
  */
-import { hasEnded, readStat, startTimeMs } from "../../linux/index.js";
+import { hasEnded, type RecentTexts, readStat, startTimeMs } from "../../linux/index.js";
 import { nowMs } from "../../linux/this_process/clock.js";
 import type { Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { processGone } from "../../model/errors/errors.js";
@@ -15,6 +15,8 @@ import { type BegunRecording, beginRecording, type RecordingStart } from "./begu
 interface OutsideOptions extends RecordingStart {
   /** Record its child processes, too. */
   readonly follow: boolean;
+  /** Shared by recordings that are polled at the same moments. */
+  readonly texts?: RecentTexts;
 }
 
 /** PSS walks every page, so it is read only every this many polls. */
@@ -36,7 +38,7 @@ export class OutsideRecording {
 
   /** Throws TidemarkError if there is no such process, or the file cannot be opened. */
   constructor(options: OutsideOptions) {
-    const { pid, follow } = options;
+    const { pid, follow, texts } = options;
     const stat = readStat(pid);
     if (stat === null || hasEnded(stat)) {
       throw processGone(pid);
@@ -56,7 +58,7 @@ export class OutsideRecording {
       follow,
       programStartedMs,
     );
-    this.#memory = new MemoryWatch(pid);
+    this.#memory = new MemoryWatch(pid, texts);
   }
 
   /** @returns false once the program has ended; its recording can then be closed. */

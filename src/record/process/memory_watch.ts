@@ -10,6 +10,7 @@ import {
   type GroupCounters,
   type KernelKill,
   type MemoryRlimits,
+  RecentTexts,
   readGroupCounters,
   readKernelKills,
   readLimiting,
@@ -65,12 +66,15 @@ export class MemoryWatch {
   #nearest = NEAR_LIMIT - NEAR_STEP;
   /** True if usage is nearer to the limit than at any previous ledger. */
   isNearer = false;
+  readonly #texts: RecentTexts;
 
-  constructor(root: Pid) {
+  /** `texts`: shared with other recordings of this process; the default reads each time. */
+  constructor(root: Pid, texts = new RecentTexts(monotonicMs, 0)) {
     this.#root = root;
-    this.#place = findCgroup(root);
-    this.#groups = this.#place === null ? [] : readGroupCounters(this.#place);
-    this.#machineKills = readMachineKills();
+    this.#texts = texts;
+    this.#place = findCgroup(root, texts.read);
+    this.#groups = this.#place === null ? [] : readGroupCounters(this.#place, texts.read);
+    this.#machineKills = readMachineKills(texts.read);
   }
 
   /** Adds the group's figures to the poll. `report`: how the root ended, if it has and its guard knows.
@@ -103,7 +107,7 @@ export class MemoryWatch {
     if (rootLives && poll.metrics.some(({ metric }) => metric === "pssBytes")) {
       this.#findGroup();
     }
-    const memory = this.#place && readLimiting(this.#place);
+    const memory = this.#place && readLimiting(this.#place, this.#texts.read);
     if (!memory || !rootLives) {
       return; // the figures are stored with the root's, which has ended
     }
@@ -124,10 +128,10 @@ export class MemoryWatch {
 
   /** A program may be moved to another group after its start, for example by a container runtime. */
   #findGroup(): void {
-    const place = findCgroup(this.#root);
+    const place = findCgroup(this.#root, this.#texts.read);
     if (place !== null && place.directories[0] !== this.#place?.directories[0]) {
       this.#place = place;
-      this.#groups = readGroupCounters(place);
+      this.#groups = readGroupCounters(place, this.#texts.read);
     }
   }
 
@@ -167,6 +171,9 @@ export class MemoryWatch {
     );
     const root = rootLives || this.#reported.has(0) ? [] : [[0, this.#root] as const];
     const all = new Map([...ended, ...root]);
+    if (all.size > 0) {
+      this.#texts.forget(); // the counters may have changed as they ended
+    }
     const anyKilled = this.#countKills();
     if (all.size === 0) {
       return [];
@@ -217,8 +224,8 @@ export class MemoryWatch {
    * @returns whether the kernel recently killed any process of the machine, perhaps in another group than the
    * root's. */
   #countKills(): boolean {
-    const machine = readMachineKills();
-    const now = this.#place === null ? [] : readGroupCounters(this.#place);
+    const machine = readMachineKills(this.#texts.read);
+    const now = this.#place === null ? [] : readGroupCounters(this.#place, this.#texts.read);
     const before = new Map(this.#groups.map((group) => [group.directory, group]));
     const news = now.map((group) => ({
       group,

@@ -35,6 +35,8 @@ export class StreamSender {
   #name = "";
   #total: Bytes = 0;
   #acknowledged: Bytes = 0;
+  /** End of the bytes that were sent so far, answered or not. */
+  #attempted: Bytes = 0;
   #failures = 0;
   /** The reason why the server's last request failed; "" while it answers. */
   #reason = "";
@@ -55,6 +57,7 @@ export class StreamSender {
     this.#read = read;
     this.#total = 0;
     this.#acknowledged = 0;
+    this.#attempted = 0;
   }
 
   /** So many bytes were appended. */
@@ -82,6 +85,19 @@ export class StreamSender {
 
   /** Sends the rest. @returns a sentence if the server does not have all of it, else null. */
   async finish(recordingPath: string): Promise<string | null> {
+    const { missing, reason } = await this.sendRest();
+    this.stop();
+    return missing === 0
+      ? null
+      : `${this.#url} has not taken ${formatBytes(missing)} of ${formatBytes(this.#total)} of the recording (${reason}): load it there with: tidemark serve --load ${shellWord(recordingPath)}`;
+  }
+
+  /** Sends the rest, as far as the server takes it. `isRefused`: it will not take it later either. */
+  async sendRest(): Promise<{
+    readonly missing: Bytes;
+    readonly reason: string;
+    readonly isRefused: boolean;
+  }> {
     const givesUpMs = Date.now() + LONGEST_FINISH_MS;
     await this.#sending;
     const patience = this.#reason === "" ? PATIENCE_MS : LITTLE_PATIENCE_MS;
@@ -91,10 +107,12 @@ export class StreamSender {
       await this.#sendChunk(patience);
     }
     const missing = this.#total - this.#acknowledged;
-    this.stop();
-    return missing === 0
-      ? null
-      : `${this.#url} has not taken ${formatBytes(missing)} of ${formatBytes(this.#total)} of the recording (${this.#reason}): load it there with: tidemark serve --load ${shellWord(recordingPath)}`;
+    return { missing, reason: this.#reason, isRefused: this.#isRefused && missing > 0 };
+  }
+
+  /** The server has these bytes or fewer: what was sent without an answer counts. */
+  get mayHaveBytes(): Bytes {
+    return this.#attempted;
   }
 
   get #isBehind(): boolean {
@@ -111,7 +129,8 @@ export class StreamSender {
         this.#sending = null;
         const retryMs = Math.min(FIRST_RETRY_MS * 2 ** (this.#failures - 1), LAST_RETRY_MS);
         if (this.#failures > 0) {
-          this.#plan(retryMs);
+          // Senders that failed together do not try again together.
+          this.#plan(retryMs * (0.5 + Math.random()));
         }
       });
     }, distanceMs);
@@ -130,6 +149,7 @@ export class StreamSender {
       this.#refuse("the recording cannot be read back");
       return;
     }
+    this.#attempted = Math.max(this.#attempted, this.#acknowledged + chunk.length);
     const path = `${FRAMES_PATH}?stream=${this.#name}&offset=${this.#acknowledged}`;
     const answer = await this.#connection.post(path, chunk, patienceMs);
     if ("silence" in answer) {
@@ -141,6 +161,7 @@ export class StreamSender {
     const isPlace = typeof nextOffset === "number" && nextOffset >= 0 && nextOffset <= this.#total;
     if (isPlace && (status === 200 || (status === 409 && nextOffset !== this.#acknowledged))) {
       this.#acknowledged = nextOffset;
+      this.#attempted = Math.max(this.#attempted, nextOffset);
       this.#failures = 0;
       this.#reason = "";
     } else if (status >= 500 || status === 429 || status === 408) {

@@ -66,6 +66,24 @@ test("a request that is repeated gets no second lease, also after a restart of t
   expect(ask(wanted({ timeMs: NOW + 6 * MINUTE }))).toContain("the request is old");
 });
 
+test("an eviction: of the pod of a running lease, once, also after a restart of the server", () => {
+  const pod = { namespace: "shop", name: "checkout-1", uid: "1" };
+  const action = wanted({ action: "evict_pod", what: "evict_pod", pod });
+  expect(ask(action)).toBe("");
+  expect(ask({ ...action, pod: { ...pod, uid: "2" } })).toBe("this request was made before");
+  expect(book.evict(action.id, { ...pod, uid: "2" }, NOW)).toContain("another pod");
+  expect(book.evict(action.id, pod, NOW + 91 * MINUTE)).toContain("it is over");
+  expect(book.evict(action.id, pod, NOW)).toBe("");
+  expect(book.report(action)).toBe("");
+  book = new ActionBook(folder, (text) => expect.unreachable(text));
+  expect(book.evict(action.id, pod, NOW)).toBe("this request was made before");
+  const done = { ...action, state: "done" as const, beforeBytes: 9, afterBytes: 0, helped: true };
+  expect(book.report({ ...done, pod: { ...pod, name: "other" } })).toContain("names another one");
+  expect(book.report(done)).toBe("");
+  expect(book.report({ ...done, hourLaterBytes: 3 })).toBe("");
+  expect(book.evict(action.id, pod, NOW)).toContain("it is over");
+});
+
 test("limits of a service and of the fleet", () => {
   for (let count = 0; count < 4; count++) {
     const action = wanted();

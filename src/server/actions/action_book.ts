@@ -2,6 +2,7 @@
  * Grants leases to collectors that want to act, and keeps what they report.
  *
  *     collector ──lease?──> new id, recent, service free, limits kept ──> granted: running
+ *               ──evict?──> the pod of a granted lease, for the first time ──> evictions.ts
  *               ──report──> of a granted lease, about the same action ──> done, failed or refused: the service is free
  *
  * A lease lapses, so that a collector that dies blocks nothing for long. A request that is repeated gets the same answer
@@ -9,8 +10,9 @@
  * and its own measurements.
  */
 
+import { isDeepStrictEqual } from "node:util";
 import type { Millis, TimeMs } from "../../model/base/units.js";
-import type { ActionJson, ActionsJson } from "../../model/documents/action_document.js";
+import type { ActionJson, ActionsJson, PodJson } from "../../model/documents/action_document.js";
 import { isWithin, limitText } from "../../model/settings/limit.js";
 import type { LeaseAnswer } from "../../model/wire/actions.js";
 import { ActionLog } from "../../recording/action_log.js";
@@ -20,7 +22,8 @@ import type { ActionLimits } from "./action_limits.js";
 const LEASE_MS: Millis = 90 * 60_000;
 /** An older request is a replayed one, or comes from a host whose clock is wrong. */
 const MOST_SKEW_MS: Millis = 5 * 60_000;
-const SAME = ["service", "version", "host", "pid", "action", "what", "timeMs"] as const;
+const SAME = ["service", "version", "host", "pid", "action", "what", "timeMs", "pod"] as const;
+const EVICTION = "the eviction was asked for";
 
 export class ActionBook {
   readonly #log: ActionLog;
@@ -60,6 +63,22 @@ export class ActionBook {
     return granted(lease);
   }
 
+  /** "" if the pod may be evicted: it is the one of a granted lease, whose collector did not ask before. Otherwise why not. */
+  evict(id: string, pod: PodJson, nowMs: TimeMs): string {
+    const known = this.#log.find(id);
+    if (known === undefined || !isActive(known, nowMs)) {
+      return "no lease is granted for this action, or it is over";
+    }
+    if (known.action !== "evict_pod" || !isDeepStrictEqual(known.pod, pod)) {
+      return "the lease was granted for another action or another pod";
+    }
+    if (known.outcome !== "") {
+      return "this request was made before";
+    }
+    this.#log.put({ ...known, outcome: EVICTION });
+    return "";
+  }
+
   /** "" if it is taken; otherwise why not. */
   report(action: ActionJson): string {
     const known = this.#log.find(action.id);
@@ -73,7 +92,9 @@ export class ActionBook {
     } else if (known.state !== "running" && !isLaterFigure(known, action)) {
       return JSON.stringify(known) === JSON.stringify(action) ? "" : "this action is over";
     }
-    this.#log.put(action);
+    // A report that it begins may arrive after the request.
+    const isEvicting = action.state === "running" && known?.outcome === EVICTION;
+    this.#log.put(isEvicting ? { ...action, outcome: EVICTION } : action);
     return "";
   }
 
@@ -107,7 +128,7 @@ function abandoned(action: ActionJson): ActionJson {
 }
 
 function isSame(known: ActionJson, given: ActionJson): boolean {
-  return SAME.every((key) => known[key] === given[key]);
+  return SAME.every((key) => isDeepStrictEqual(known[key], given[key]));
 }
 
 /** Memory an hour later: all else is as it was. */
@@ -117,6 +138,8 @@ function isLaterFigure(known: ActionJson, given: ActionJson): boolean {
     known.state === "done" &&
     known.hourLaterBytes === undefined &&
     hourLaterBytes !== undefined &&
-    Object.entries(rest).every(([key, value]) => known[key as keyof ActionJson] === value)
+    Object.entries(rest).every(([key, value]) =>
+      isDeepStrictEqual(known[key as keyof ActionJson], value),
+    )
   );
 }

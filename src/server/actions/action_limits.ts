@@ -6,6 +6,8 @@ export interface ActionLimits {
   readonly service: Limit;
   /** Of all services. */
   readonly fleet: Limit;
+  /** Namespaces whose pods the server may evict. */
+  readonly evictNamespaces: readonly string[];
 }
 
 const HOUR: Millis = 3_600_000;
@@ -13,4 +15,5 @@ const HOUR: Millis = 3_600_000;
 export const USUAL_ACTION_LIMITS: ActionLimits = {
   service: { count: 4, perMs: HOUR },
   fleet: { count: 20, perMs: HOUR },
+  evictNamespaces: [],
 };

@@ -1,13 +1,11 @@
 /**
- * Alerts between two starts of a server: `alerts.json` in its folder. It is written beside and renamed, so a crash leaves
- * the last or the new one.
+ * Alerts between two starts of a server: `alerts.json` in its folder.
  */
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import type { TimeMs } from "../../model/base/units.js";
 import { ALERT_CAUSES, ALERT_SEVERITIES } from "../../model/documents/alert_document.js";
-import { reasonOf } from "../../model/errors/reason.js";
+import { readKept, writeKept } from "../kept_file.js";
 import type { StoredAlert } from "./alert_book.js";
 import type { Notified } from "./notifications.js";
 
@@ -59,35 +57,12 @@ const NONE: AlertState = { alerts: [], notified: new Map(), evaluatedMs: 0 };
 
 /** A file that is damaged or of a newer version is put aside, with a warning. */
 export function readAlerts(folder: string, warn: (text: string) => void): AlertState {
-  const path = join(folder, ALERT_FILE);
-  try {
-    const state = stateIn(readFileSync(path, "utf8"));
-    if (state !== null) {
-      return state;
-    }
-    const aside = `${path}.unreadable`;
-    renameSync(path, aside);
-    warn(`earlier alerts cannot be read; they are kept in ${aside}`);
-  } catch (error) {
-    const { code, message } = reasonOf(error);
-    if (code !== "ENOENT") {
-      warn(`earlier alerts cannot be read: ${path}: ${message}`);
-    }
-  }
-  return NONE;
+  return readKept(join(folder, ALERT_FILE), "earlier alerts", stateIn, warn) ?? NONE;
 }
 
-function stateIn(text: string): AlertState | null {
-  let parsed: z.ZodSafeParseResult<z.infer<typeof STATE>>;
-  try {
-    parsed = STATE.safeParse(JSON.parse(text));
-  } catch {
-    return null;
-  }
-  if (!parsed.success) {
-    return null;
-  }
-  const { alerts, notified, evaluatedMs } = parsed.data;
+/** Throws an Error of zod or of JSON. */
+function stateIn(text: string): AlertState {
+  const { alerts, notified, evaluatedMs } = STATE.parse(JSON.parse(text));
   const byReceiver = new Map<string, Map<string, (typeof notified)[number]["sent"]>>();
   for (const { receiver, alert, sent } of notified) {
     const own = byReceiver.get(receiver) ?? new Map();
@@ -98,12 +73,8 @@ function stateIn(text: string): AlertState | null {
 
 /** Throws an Error of node:fs. */
 export function writeAlerts(folder: string, { alerts, notified, evaluatedMs }: AlertState): void {
-  const path = join(folder, ALERT_FILE);
-  const beside = `${path}.part`;
   const rows = [...notified].flatMap(([receiver, own]) =>
     [...own].map(([alert, sent]) => ({ receiver, alert, sent })),
   );
-  const text = `${JSON.stringify({ form: FORM, evaluatedMs, alerts, notified: rows })}\n`;
-  writeFileSync(beside, text, { mode: 0o600, flush: true });
-  renameSync(beside, path);
+  writeKept(join(folder, ALERT_FILE), { form: FORM, evaluatedMs, alerts, notified: rows });
 }

@@ -22,6 +22,7 @@ import { reasonOf } from "../../model/errors/reason.js";
 import { postJson, ReceiverRefusal } from "../../recording/sender/post_json.js";
 import type { Store } from "../../store/index.js";
 import type { Diagnoses } from "../answers/diagnoses.js";
+import type { ForecastBook } from "../forecasts/forecast_book.js";
 import { AlertBook, MOST_ALERTS } from "./alert_book.js";
 import { readAlerts, writeAlerts } from "./alert_file.js";
 import { type Finding, findingsOf, unheard } from "./findings.js";
@@ -48,6 +49,7 @@ export const USUAL_ALERTS: AlertSettings = {
 interface AlertingParts {
   readonly store: Store;
   readonly diagnoses: Diagnoses;
+  readonly forecasts: ForecastBook;
   readonly folder: string;
   readonly settings: () => AlertSettings;
   /** The address that the server listens on. */
@@ -159,12 +161,13 @@ export class Alerting {
   }
 
   async #evaluate(): Promise<void> {
-    const { store, diagnoses, settings, warn, changed, evaluated } = this.#parts;
+    const { store, diagnoses, forecasts, settings, warn, changed, evaluated } = this.#parts;
     const nowMs = Date.now();
     try {
       const window = { startMs: nowMs - DAY_MS, endMs: nowMs + 1 };
       const lives = await store.lives(window);
       const found = await diagnoses.in({ startMs: nowMs - HOUR_MS, endMs: nowMs }, undefined);
+      forecasts.advance(found.diagnoses, lives, nowMs);
       const facts = {
         ...{ nowMs, lives, diagnoses: found.diagnoses },
         listeningMs: Math.min(nowMs, this.#listeningMs),

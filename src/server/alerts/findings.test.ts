@@ -42,7 +42,14 @@ function diagnosis(some: Partial<FleetDiagnosisJson> = {}): FleetDiagnosisJson {
     oddInstances: [],
     suspects: [{ ...rate, rank: 1, share: 1, liveBytes: MIB, stack: [line], line }],
     forecast: [
-      { instance: "a", version: "43", msToLimit: 10 * HOUR, earliestMs: 9 * HOUR, latestMs: 0 },
+      {
+        process: "p",
+        instance: "a",
+        version: "43",
+        msToLimit: 10 * HOUR,
+        earliestMs: 9 * HOUR,
+        latestMs: 0,
+      },
     ],
     evidence: [],
     limits: [],
@@ -52,7 +59,7 @@ function diagnosis(some: Partial<FleetDiagnosisJson> = {}): FleetDiagnosisJson {
 
 function life(some: Partial<ProcessLife> = {}): ProcessLife {
   return {
-    ...{ service: "shop", version: "42", host: "h", pod: "", startedMs: NOW - HOUR },
+    ...{ process: "p", service: "shop", version: "42", host: "h", pod: "", startedMs: NOW - HOUR },
     ...{ endedMs: null, lastMs: NOW, killsMs: [], fragmentation: null },
     ...some,
   };

@@ -18,6 +18,7 @@ import {
   type WindowProfile,
 } from "../../store/index.js";
 import { seriesMatchers } from "../grafana/querier.js";
+import { coverageLimits, coverageOf } from "./coverage.js";
 
 /** Most stacks of one side; the others are in "other". */
 const MOST_STACKS = 100_000;
@@ -47,6 +48,10 @@ export async function fleetDiff(
     const column = rows.add(profile, figure, per === "instance" && instances > 0 ? instances : 1);
     columns.push(column);
     about.push({ selector, ...window, instances, total: column.total });
+    if (per === "none") {
+      const coverage = await coverageOf(store, { ...window, of }, instances);
+      limits.push(...coverageLimits(coverage).map((sentence) => `${selector}: ${sentence}`));
+    }
     if (profile.profiles === 0) {
       limits.push(`No process that ${selector} selects has a profile in its window.`);
     }
@@ -94,7 +99,9 @@ export async function growing(
   const ages = { leastMs: lengthMs / 10, mostMs: (lengthMs * 3) / 4 };
   const rows = new StackRows();
   const before = rows.add(await store.profile({ ...early, ...query }), "liveBytes", 1);
-  const after = rows.add(await store.profile({ ...late, ...query }), "liveBytes", 1);
+  const lateProfile = await store.profile({ ...late, ...query });
+  const coverage = await coverageOf(store, { ...late, of: selection }, lateProfile.instances);
+  const after = rows.add(lateProfile, "liveBytes", 1);
   const survived = rows.add(await store.profile({ ...late, ...query, ages }), "liveBytes", 1);
   const sources = await store.labelValues(SOURCE_LABEL, {
     ...window,
@@ -118,6 +125,7 @@ export async function growing(
     window: { ...window },
     early,
     late,
+    coverage,
     ...figuresOf(before.total, after.total),
     stacks: all.slice(0, top).map(({ row, ...figures }) => ({
       stack: rows.framesOf(row),
@@ -129,6 +137,7 @@ export async function growing(
       ...figuresOf(restOf(before), restOf(after)),
     },
     limits: [
+      ...coverageLimits(coverage),
       ...(before.total === 0 && after.total === 0
         ? [
             sources.length === 0

@@ -8,6 +8,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import {
   diagnoseService,
+  killsText,
   processesForSites,
   processesToLookAt,
   type ServiceEvidence,
@@ -16,6 +17,7 @@ import type { Millis, TimeMs } from "../../model/base/units.js";
 import type {
   FleetDiagnosesJson,
   FleetDiagnosisJson,
+  FleetKillsJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
@@ -30,13 +32,18 @@ type Diagnosed = ServiceSpan & {
   readonly unseen: readonly string[];
 };
 
+/** null: nothing of the service was killed. */
+type KillsOf = (service: string) => FleetKillsJson | null;
+
 export class Diagnoses {
   readonly #store: Store;
+  readonly #killsOf: KillsOf;
   readonly #warn: (text: string) => void;
   readonly #kept = new KeptEvaluations((endMs) => this.#evaluate(endMs));
 
-  constructor(store: Store, warn: (text: string) => void) {
+  constructor(store: Store, killsOf: KillsOf, warn: (text: string) => void) {
     this.#store = store;
+    this.#killsOf = killsOf;
     this.#warn = warn;
   }
 
@@ -48,7 +55,7 @@ export class Diagnoses {
         (each) =>
           each.lastMs >= window.startMs && (service === undefined || each.service === service),
       )
-      .map(({ diagnosis }) => diagnosis);
+      .map(({ diagnosis }) => this.#withKills(diagnosis));
     return {
       schema: "tidemark.fleetDiagnoses/1",
       window: { ...window },
@@ -61,6 +68,15 @@ export class Diagnoses {
     return (await this.#kept.at(endMs))
       .filter(({ unseen }) => unseen.length > 0)
       .map(({ service, unseen }) => ({ service, processes: unseen }));
+  }
+
+  #withKills(diagnosis: FleetDiagnosisJson): FleetDiagnosisJson {
+    const kills = this.#killsOf(diagnosis.service);
+    if (kills === null) {
+      return diagnosis;
+    }
+    const found = { rule: "kills", says: "leak" as const, detail: killsText(kills) };
+    return { ...diagnosis, kills, evidence: [...diagnosis.evidence, found] };
   }
 
   async #evaluate(endMs: TimeMs): Promise<Diagnosed[]> {

@@ -9,6 +9,8 @@ import { labelPairs } from "../../model/profile/frame_text.js";
 import { pickSites } from "../../model/profile/site_columns.js";
 import type { SampleLabel, Selection, Store, Window, WindowProfile } from "../../store/index.js";
 
+import { coverageLimits, coverageOf } from "./coverage.js";
+
 /** Most stacks that are read; the others are in "outside", and `limits` has a sentence about them. */
 const MOST_STACKS = 100_000;
 
@@ -31,6 +33,7 @@ export async function endpoints(
 ): Promise<EndpointsJson> {
   const profile = await store.profile({ ...query, byLabel: by, mostStacks: MOST_STACKS });
   const { snapshot, otherStacks, instances } = profile;
+  const coverage = await coverageOf(store, query, instances);
   const found = groupsOf(profile, by);
   const outside: Figures = { liveBytes: 0, liveObjects: 0, allocatedBytes: 0, stacks: 0 };
   const rows = new Map<string, EndpointsJson["endpoints"][number]>();
@@ -73,10 +76,12 @@ export async function endpoints(
     service: query.of.service,
     window: { startMs: query.startMs, endMs: query.endMs },
     instances,
+    coverage,
     endpoints: sorted.slice(0, top),
     other,
     outside,
     limits: [
+      ...coverageLimits(coverage),
       ...(profile.profiles === 0
         ? ["No process of this service has a profile in this window."]
         : []),

@@ -52,6 +52,9 @@ export const ANSWER_SCHEMAS = {
     lease: {
       $ref: "#/components/schemas/LeaseAnswer",
     },
+    eviction: {
+      $ref: "#/components/schemas/EvictionAnswer",
+    },
     requests: {
       $ref: "#/components/schemas/RequestsJson",
     },
@@ -463,6 +466,9 @@ export const ANSWER_SCHEMAS = {
         endMs: {
           $ref: "#/components/schemas/TimeMs",
         },
+        coverage: {
+          $ref: "#/components/schemas/CoverageJson",
+        },
         liveBytes: {
           $ref: "#/components/schemas/Bytes",
           description: "Of all stacks, including those that are left out.",
@@ -515,10 +521,47 @@ export const ANSWER_SCHEMAS = {
           required: ["stacks", "liveBytes", "allocatedBytes"],
           description: "What was left out, exactly.",
         },
+        limits: {
+          type: "array",
+          items: {
+            type: "string",
+          },
+          description: "What could not be seen, and why.",
+        },
       },
-      required: ["service", "startMs", "endMs", "liveBytes", "allocatedBytes", "stacks", "other"],
+      required: [
+        "service",
+        "startMs",
+        "endMs",
+        "coverage",
+        "liveBytes",
+        "allocatedBytes",
+        "stacks",
+        "other",
+        "limits",
+      ],
       description:
         "Answer of `GET /api/v1/profile?format=json`: the functions of a window's flame graph.",
+    },
+    CoverageJson: {
+      type: "object",
+      properties: {
+        instances: {
+          type: "number",
+          description:
+            "Mean over the window of the number of instances with a profile; figures are sums over them.",
+        },
+        running: {
+          type: "number",
+          description: "The same of the instances that ran, with a profile or without.",
+        },
+        factor: {
+          type: "number",
+          description: "Figures multiplied by it estimate those of all; 1: they are those of all.",
+        },
+      },
+      required: ["instances", "running", "factor"],
+      description: "How much of the selected instances their profiles cover.",
     },
     StackFrameJson: {
       type: "object",
@@ -692,6 +735,10 @@ export const ANSWER_SCHEMAS = {
           },
           required: ["startMs", "endMs"],
         },
+        coverage: {
+          $ref: "#/components/schemas/CoverageJson",
+          description: "Of the late part.",
+        },
         earlyBytes: {
           $ref: "#/components/schemas/Bytes",
           description: "Means over the parts, of all stacks.",
@@ -765,6 +812,7 @@ export const ANSWER_SCHEMAS = {
         "window",
         "early",
         "late",
+        "coverage",
         "earlyBytes",
         "lateBytes",
         "growthBytesPerHour",
@@ -800,6 +848,9 @@ export const ANSWER_SCHEMAS = {
           type: "number",
           description:
             "Mean over the window of the number of instances with a profile; figures are sums over them.",
+        },
+        coverage: {
+          $ref: "#/components/schemas/CoverageJson",
         },
         endpoints: {
           type: "array",
@@ -904,6 +955,7 @@ export const ANSWER_SCHEMAS = {
         "service",
         "window",
         "instances",
+        "coverage",
         "endpoints",
         "other",
         "outside",
@@ -1110,6 +1162,11 @@ export const ANSWER_SCHEMAS = {
           description:
             "Set if growth or the level changed with the newest version or the first that grows.",
         },
+        needed: {
+          $ref: "#/components/schemas/FleetNeededJson",
+          description:
+            "Set if nothing leaks, and the newest version is too young for that to be sure.",
+        },
         oddInstances: {
           type: "array",
           items: {
@@ -1147,6 +1204,10 @@ export const ANSWER_SCHEMAS = {
             $ref: "#/components/schemas/FleetForecastJson",
           },
           description: "Of running instances that grow, the first to reach its limit first.",
+        },
+        kills: {
+          $ref: "#/components/schemas/FleetKillsJson",
+          description: "Set by the server if something was killed.",
         },
         evidence: {
           type: "array",
@@ -1317,6 +1378,38 @@ export const ANSWER_SCHEMAS = {
       description:
         "A growth rate with its interval, corrected for the number of services that are judged together.",
     },
+    FleetNeededJson: {
+      type: "object",
+      properties: {
+        version: {
+          type: "string",
+        },
+        share: {
+          type: "number",
+          description:
+            "A leak of this share of the limit, or of the level if no limit is known, a day would be seen.",
+        },
+        isOfLimit: {
+          type: "boolean",
+        },
+        instances: {
+          type: "number",
+          description: "So many instances, for so long.",
+        },
+        ms: {
+          $ref: "#/components/schemas/Millis",
+        },
+        running: {
+          type: "number",
+          description: "Those that run so far, and for how long.",
+        },
+        ranMs: {
+          $ref: "#/components/schemas/Millis",
+        },
+      },
+      required: ["version", "share", "isOfLimit", "instances", "ms", "running", "ranMs"],
+      description: "What it takes to decide about a version that is too young.",
+    },
     FleetSuspectJson: {
       type: "object",
       properties: {
@@ -1405,6 +1498,10 @@ export const ANSWER_SCHEMAS = {
     FleetForecastJson: {
       type: "object",
       properties: {
+        process: {
+          type: "string",
+          description: "Its name in the store: the id of its page.",
+        },
         instance: {
           type: "string",
         },
@@ -1423,7 +1520,35 @@ export const ANSWER_SCHEMAS = {
           $ref: "#/components/schemas/Millis",
         },
       },
-      required: ["instance", "version", "msToLimit", "earliestMs", "latestMs"],
+      required: ["process", "instance", "version", "msToLimit", "earliestMs", "latestMs"],
+    },
+    FleetKillsJson: {
+      type: "object",
+      properties: {
+        sinceMs: {
+          $ref: "#/components/schemas/TimeMs",
+          description: "Kills of the last two weeks, while the server has kept its forecasts.",
+        },
+        count: {
+          type: "number",
+        },
+        forecast: {
+          type: "number",
+          description:
+            "Kills that the first forecast about the process came at least 5 minutes ahead of.",
+        },
+        withinInterval: {
+          type: "number",
+          description: "Of these, how many came within the interval of that forecast.",
+        },
+        medianLeadMs: {
+          $ref: "#/components/schemas/Millis",
+          description: "From that forecast to the kill; absent if none was forecast.",
+        },
+      },
+      required: ["sinceMs", "count", "forecast", "withinInterval"],
+      description:
+        "Kills for memory, and what the diagnosis had forecast about the processes before.",
     },
     FleetSizesJson: {
       type: "object",
@@ -1867,6 +1992,11 @@ export const ANSWER_SCHEMAS = {
           type: "string",
           description: "As the policy writes it: the action's name, or the command or address.",
         },
+        pod: {
+          $ref: "#/components/schemas/PodJson",
+          description:
+            "What `evict_pod` evicts; absent for other actions, and if the pod is unknown.",
+        },
         state: {
           $ref: "#/components/schemas/ActionState",
         },
@@ -1889,7 +2019,7 @@ export const ANSWER_SCHEMAS = {
         beforeBytes: {
           $ref: "#/components/schemas/Bytes",
           description:
-            "RSS of the program, or of its service on this host for a restart: just before, once the effect was there, an hour later.",
+            "RSS of the program, or of its service on this host for a restart or an eviction: just before, once the effect was there, an hour later.",
         },
         afterBytes: {
           $ref: "#/components/schemas/Bytes",
@@ -1931,9 +2061,26 @@ export const ANSWER_SCHEMAS = {
         "empty_cache",
         "recycle_worker",
         "restart",
+        "evict_pod",
         "command",
         "webhook",
       ],
+    },
+    PodJson: {
+      type: "object",
+      properties: {
+        namespace: {
+          type: "string",
+        },
+        name: {
+          type: "string",
+        },
+        uid: {
+          type: "string",
+        },
+      },
+      required: ["namespace", "name", "uid"],
+      description: "A pod as the API server names it.",
     },
     ActionState: {
       type: "string",
@@ -2327,7 +2474,7 @@ export const ANSWER_SCHEMAS = {
     },
     Capture: {
       type: "string",
-      enum: ["diagnose", "ledger", "census", "snapshot", "stacks", "gpu"],
+      enum: ["diagnose", "ledger", "census", "snapshot", "stacks", "gpu", "flight_recorder"],
     },
     ArtifactAnswer: {
       type: "object",
@@ -2384,6 +2531,34 @@ export const ANSWER_SCHEMAS = {
         },
       ],
       description: "Answer of `POST /api/v1/leases`.",
+    },
+    EvictionAnswer: {
+      anyOf: [
+        {
+          type: "object",
+          properties: {
+            evicted: {
+              type: "boolean",
+              const: true,
+            },
+          },
+          required: ["evicted"],
+        },
+        {
+          type: "object",
+          properties: {
+            evicted: {
+              type: "boolean",
+              const: false,
+            },
+            why: {
+              type: "string",
+            },
+          },
+          required: ["evicted", "why"],
+        },
+      ],
+      description: "Answer of `POST /api/v1/actions/evict`.",
     },
     RequestsJson: {
       type: "object",
@@ -2442,6 +2617,23 @@ export const ANSWER_SCHEMAS = {
           },
           description: "Absent: all programs of the service.",
         },
+        captures: {
+          type: "object",
+          properties: {
+            atMs: {
+              $ref: "#/components/schemas/TimeMs",
+            },
+            what: {
+              type: "array",
+              items: {
+                $ref: "#/components/schemas/Capture",
+              },
+            },
+          },
+          required: ["atMs", "what"],
+          description:
+            "Captures of all its programs at the same moment on all hosts, instead of the agent.",
+        },
         hosts: {
           type: "array",
           items: {
@@ -2451,7 +2643,8 @@ export const ANSWER_SCHEMAS = {
         },
       },
       required: ["id", "service", "timeMs", "untilMs", "by", "hosts"],
-      description: "Asks all collectors to give the programs of a service the agent until a time.",
+      description:
+        "Asks all collectors to give the programs of a service the agent until a time, or to capture them at a moment.",
     },
     RequestedProgramJson: {
       type: "object",
@@ -2474,11 +2667,11 @@ export const ANSWER_SCHEMAS = {
         },
         programs: {
           type: "number",
-          description: "Programs of the service that have the agent now.",
+          description: "Programs of the service that have the agent now, or that were captured.",
         },
         why: {
           type: "string",
-          description: 'Why others do not have it; "": all do.',
+          description: 'Why others do not have it or were not captured; "": all do, or were.',
         },
       },
       required: ["host", "programs", "why"],
@@ -2510,6 +2703,13 @@ export const ANSWER_SCHEMAS = {
           },
           description:
             "The open ones that name programs. Apart, because an older collector would take them for all of the service.",
+        },
+        captures: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/RequestJson",
+          },
+          description: "The open ones for captures. Apart for the same reason.",
         },
       },
       required: ["nowMs", "requests"],

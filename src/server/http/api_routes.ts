@@ -3,7 +3,7 @@
  * and the OpenAPI document (openapi.ts) is made from them.
  */
 
-import { ACTIONS_PATH, LEASES_PATH } from "../../model/wire/actions.js";
+import { ACTIONS_PATH, EVICTIONS_PATH, LEASES_PATH } from "../../model/wire/actions.js";
 import type { ApiAnswers } from "../../model/wire/api_answers.js";
 import {
   ARTIFACT_FILE_PATH,
@@ -250,6 +250,13 @@ export const LEASES = route({
     "A collector asks whether it may act: `tidemark.action/1`. Granted if no other action runs in the service and the limits are kept.",
   answer: { json: "lease" },
 });
+export const EVICT = route({
+  ...acting,
+  path: EVICTIONS_PATH,
+  summary:
+    "A collector asks the server to evict the pod of a granted lease: `{id, pod}`, as in the request for the lease. Disruption budgets decide; 503 if the API server gave no answer.",
+  answer: { json: "eviction" },
+});
 export const REPORT = route({
   ...acting,
   path: ACTIONS_PATH,
@@ -421,6 +428,7 @@ export const API_ROUTES: readonly ApiRoute[] = [
   ARTIFACT_REPORT,
   PUT_ARTIFACT,
   LEASES,
+  EVICT,
   REPORT,
   REQUESTS,
   WANTED,

@@ -8,15 +8,17 @@ import { EVENTS_PATH } from "../../model/wire/services.js";
 import type { StreamFiles } from "../../store/index.js";
 import type { ActionBook } from "../actions/action_book.js";
 import type { ActionLimits } from "../actions/action_limits.js";
+import { Evictions } from "../actions/evictions.js";
 import type { Alerting } from "../alerts/alerting.js";
 import type { IngestAnswers } from "../answers/ingest.js";
 import { REFUSED, refusal } from "../answers/refusal.js";
 import type { ArtifactFiles } from "../artifacts/artifact_files.js";
+import type { ForecastBook } from "../forecasts/forecast_book.js";
 import { addGrafana } from "../grafana/routes.js";
 import type { Deliveries } from "../ingest/deliveries.js";
 import type { Ingest } from "../ingest/ingest.js";
 import { EXPOSITION_TYPE, expositionOf } from "../metrics/exposition.js";
-import { fleetMetrics } from "../metrics/fleet_metrics.js";
+import { fleetMetrics, killMetrics } from "../metrics/fleet_metrics.js";
 import { RequestCounts, serverMetrics } from "../metrics/server_metrics.js";
 import type { RequestBook } from "../requests/request_book.js";
 import { addSenders } from "../senders/routes.js";
@@ -38,6 +40,7 @@ export interface AppParts extends QueryParts {
   readonly senders: SenderStreams;
   readonly tokens: Tokens;
   readonly alerting: Alerting;
+  readonly forecasts: ForecastBook;
   readonly actions: ActionBook;
   readonly actionLimits: () => ActionLimits;
   readonly deliveries: Deliveries;
@@ -128,7 +131,11 @@ export function buildApp(parts: AppParts): Hono {
   addGrafana(app, { store: parts.store, allowed: read, fail: parts.fail });
   app.get("/metrics", read, async (context) => {
     const { store } = parts;
-    const families = [...(await fleetMetrics(store)), ...(await serverMetrics(store, counts))];
+    const families = [
+      ...(await fleetMetrics(store)),
+      killMetrics(parts.forecasts),
+      ...(await serverMetrics(store, counts)),
+    ];
     return context.body(expositionOf(families), 200, { "content-type": EXPOSITION_TYPE });
   });
   app.use("/api/v1/*", read);
@@ -138,6 +145,7 @@ export function buildApp(parts: AppParts): Hono {
   addActions(app, {
     book: parts.actions,
     limits: parts.actionLimits,
+    evictions: new Evictions(parts.actions, parts.actionLimits),
     allowed: needs("act", parts.tokens),
     own,
     audit: parts.audit,

@@ -8,6 +8,7 @@ import { Domain } from "../../model/profile/profile.js";
 import type { ProfileAnswer } from "../../model/wire/services.js";
 import type { Selection, Store, WindowProfile } from "../../store/index.js";
 import { fleetDiff, frameJson, growing } from "../answers/comparisons.js";
+import { coverageLimits, coverageOf } from "../answers/coverage.js";
 import type { Diagnoses } from "../answers/diagnoses.js";
 import { ENDPOINT_LABEL, endpointProfile, endpoints } from "../answers/endpoints.js";
 import type { Sizes } from "../answers/sizes.js";
@@ -87,9 +88,15 @@ export function addQueries(
       endpoint === undefined
         ? await store.profile({ ...asks, mostStacks })
         : await endpointProfile(store, asks, endpoint);
+    const coverage = await coverageOf(store, asks, profile.instances);
+    const { tables, snapshot } = profile;
+    const limits = coverageLimits(coverage);
     return format === "json"
-      ? context.json(answerOf(profile, of.service, { ...window, mostStacks }))
-      : columns(context, { tables: profile.tables, snapshot: profile.snapshot });
+      ? context.json({
+          ...answerOf(profile, of.service, { ...window, mostStacks }),
+          ...{ coverage, limits },
+        } satisfies ProfileAnswer)
+      : columns(context, { tables, snapshot, coverage, limits });
   });
   app.get(DIFF.path, async (context) => {
     const asked = valuesIn(context.req.url, DIFF.parameters);
@@ -163,7 +170,7 @@ function answerOf(
   { tables, snapshot, otherStacks }: WindowProfile,
   service: string,
   { startMs, endMs, mostStacks }: { startMs: number; endMs: number; mostStacks: number },
-): ProfileAnswer {
+): Omit<ProfileAnswer, "coverage" | "limits"> {
   const { sites } = snapshot;
   const sum = (column: Float64Array) => column.reduce((total, value) => total + value, 0);
   const known = sites.length - (otherStacks > 0 ? 1 : 0);

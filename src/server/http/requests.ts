@@ -66,8 +66,9 @@ export function addRequests(
     const answer: CollectorAnswer = {
       nowMs,
       ...(text === undefined ? {} : { policy: text }),
-      requests: open.filter(({ programs }) => programs === undefined),
+      requests: open.filter(({ programs, captures }) => (programs ?? captures) === undefined),
       named: open.filter(({ programs }) => programs !== undefined),
+      captures: open.filter(({ captures }) => captures !== undefined),
     };
     return context.json(answer);
   });

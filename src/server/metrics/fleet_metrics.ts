@@ -1,5 +1,6 @@
-/** What `/metrics` reports about the fleet: one row for each service and version. */
+/** What `/metrics` reports about the fleet: one row for each service and version, and one for each service with kills. */
 import type { Store, VersionGauges } from "../../store/index.js";
+import type { ForecastBook } from "../forecasts/forecast_book.js";
 import type { MetricFamily } from "./exposition.js";
 
 /** Services and versions with rows of their own, the largest ones; the others are summed. */
@@ -46,7 +47,11 @@ export async function fleetMetrics(store: Store): Promise<MetricFamily[]> {
     gauge("tidemark_instances", "Instances that run.", (row) => row.instances),
     gauge("tidemark_rss_bytes", "RSS of instances and their children.", (row) => row.rssBytes),
     gauge("tidemark_pss_bytes", "PSS of instances and their children.", (row) => row.pssBytes),
-    gauge("tidemark_live_bytes", "Live bytes by the samples of profiles.", (row) => row.liveBytes),
+    gauge(
+      "tidemark_live_bytes",
+      "Live bytes by the samples of profiles, of the instances with a profile.",
+      (row) => row.liveBytes,
+    ),
     byName("tidemark_part_bytes", "RSS by part of the ledger.", "part", (row) => row.parts),
     gauge(
       "tidemark_growth_bytes_per_hour",
@@ -62,6 +67,36 @@ export async function fleetMetrics(store: Store): Promise<MetricFamily[]> {
       (row) => row.verdicts,
     ),
   ];
+}
+
+/** How often the kernel killed processes for memory, and whether the diagnosis had forecast it. */
+export function killMetrics(book: ForecastBook): MetricFamily {
+  const counts = new Map<string, [within: number, outside: number, none: number]>();
+  const services = book.services.map((name) => ({ name, kills: book.recordOf(name) }));
+  services.sort((a, b) => (b.kills?.count ?? 0) - (a.kills?.count ?? 0));
+  for (const [at, { name, kills }] of services.entries()) {
+    if (kills !== null) {
+      const service = at < MOST_ROWS ? name.slice(0, LONGEST_LABEL) : OVERFLOW;
+      const [within, outside, none] = counts.get(service) ?? [0, 0, 0];
+      const { count, forecast, withinInterval } = kills;
+      counts.set(service, [
+        within + withinInterval,
+        outside + forecast - withinInterval,
+        none + count - forecast,
+      ]);
+    }
+  }
+  return {
+    name: "tidemark_kills",
+    help: "Kills for memory within two weeks, by what had been forecast.",
+    type: "gauge",
+    values: [...counts].flatMap(([service, figures]) =>
+      ["within", "outside", "none"].map((forecast, at) => ({
+        labels: { service, forecast },
+        value: figures[at] as number,
+      })),
+    ),
+  };
 }
 
 function labelsOf({ service, version }: VersionGauges): Record<string, string> {

@@ -54,7 +54,7 @@ test("two processes of a service that leaks in an unknown line, once in six hour
   const said: string[] = [];
   let changes = 0;
   const parts = {
-    ...{ store, book, diagnoses: new Diagnoses(store, warn) },
+    ...{ store, book, diagnoses: new Diagnoses(store, () => null, warn) },
     info: (text: string) => said.push(text),
     changed: () => {
       changes++;

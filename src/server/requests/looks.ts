@@ -3,6 +3,7 @@
  * again for six hours, whatever comes of it. The policy of each host decides, as for the requests of people.
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
+import type { RequestJson } from "../../model/documents/request_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { LONGEST_REQUEST_MS } from "../../model/wire/requests_path.js";
 import type { Store } from "../../store/index.js";
@@ -22,6 +23,11 @@ export interface LookParts {
   readonly changed: () => void;
 }
 
+function isRecentLook(nowMs: TimeMs) {
+  return ({ timeMs, captures }: RequestJson) =>
+    captures === undefined && Math.abs(nowMs - timeMs) < PAUSE_MS;
+}
+
 /** Requests what the diagnosis at this time lacks. */
 export async function requestLooks(
   { store, diagnoses, book, info, changed }: LookParts,
@@ -29,7 +35,7 @@ export async function requestLooks(
 ): Promise<void> {
   for (const { service, processes } of await diagnoses.unseen(nowMs)) {
     const { requests } = book.document(service);
-    if (requests.some(({ timeMs }) => Math.abs(nowMs - timeMs) < PAUSE_MS)) {
+    if (requests.some(isRecentLook(nowMs))) {
       continue;
     }
     const found = await Promise.all(processes.map((stream) => store.instance(stream)));

@@ -18,6 +18,7 @@ import { reasonOf } from "../../model/errors/reason.js";
 import { isWithin, type Limit, limitText } from "../../model/settings/limit.js";
 import {
   type CollectorCall,
+  MOST_CAPTURE_REQUESTS,
   MOST_NAMED_REQUESTS,
   MOST_OPEN_REQUESTS,
 } from "../../model/wire/requests.js";
@@ -41,6 +42,22 @@ interface Wanted {
   readonly by?: string | undefined;
   /** Left out: all of the service. */
   readonly programs?: RequestedProgramJson[];
+  /** Left out: the agent is requested. */
+  readonly captures?: NonNullable<RequestJson["captures"]>;
+}
+
+/** Each kind has limits of its own, and holds up no other: only those that name nothing come from people. */
+const MOST_OPEN = {
+  people: MOST_OPEN_REQUESTS,
+  named: MOST_NAMED_REQUESTS,
+  captures: MOST_CAPTURE_REQUESTS,
+} as const;
+
+function kindOf({
+  programs,
+  captures,
+}: Pick<RequestJson, "programs" | "captures">): keyof typeof MOST_OPEN {
+  return captures !== undefined ? "captures" : programs !== undefined ? "named" : "people";
 }
 
 export class RequestBook {
@@ -58,17 +75,17 @@ export class RequestBook {
   }
 
   /** The request, or why it is refused. */
-  add({ service, forMs, by = "", programs }: Wanted, nowMs: TimeMs): RequestJson | string {
-    // Those that name programs have limits of their own, and hold up no request of a person.
-    const isNamed = programs !== undefined;
-    const ofKind = this.#requests.filter((request) => (request.programs !== undefined) === isNamed);
+  add(wanted: Wanted, nowMs: TimeMs): RequestJson | string {
+    const { service, forMs, by = "", programs, captures } = wanted;
+    const kind = kindOf({ ...(programs && { programs }), ...(captures && { captures }) });
+    const ofKind = this.#requests.filter((request) => kindOf(request) === kind);
     const open = ofKind.filter(({ untilMs }) => nowMs < untilMs);
     const ofService = ofKind.filter((request) => request.service === service);
     const until = open.find((request) => request.service === service)?.untilMs;
     if (until !== undefined) {
       return `a profile of ${service} is already requested until ${formatWallClock(until)}`;
     }
-    const most = isNamed ? MOST_NAMED_REQUESTS : MOST_OPEN_REQUESTS;
+    const most = MOST_OPEN[kind];
     if (open.length >= most) {
       return `${most} requests are open, and no more are accepted`;
     }
@@ -81,7 +98,8 @@ export class RequestBook {
     }
     const request = {
       ...{ id: randomUUID(), service, timeMs: nowMs, untilMs: nowMs + forMs, by },
-      ...(programs === undefined ? {} : { programs }),
+      ...(programs && { programs }),
+      ...(captures && { captures }),
       hosts: [],
     };
     this.#requests = [...this.#requests, request].slice(-MOST_KEPT);

@@ -101,6 +101,8 @@ export interface ServiceSpan {
 
 /** One recorded program that reported in a window. */
 export interface ProcessLife {
+  /** The name of its stream. */
+  readonly process: string;
   readonly service: string;
   readonly version: string;
   readonly host: string;
@@ -234,6 +236,8 @@ export interface Store {
   lives(window: Window): Promise<ProcessLife[]>;
   series(query: SeriesQuery): Promise<SeriesAnswer>;
   profile(query: ProfileQuery): Promise<WindowProfile>;
+  /** Mean over the window of the number of instances that reported RSS, with a profile or without. */
+  running(query: Pick<ProfileQuery, "of" | "startMs" | "endMs">): Promise<number>;
   /** Names of labels that the series have, ascending. */
   labelNames(query: LabelQuery): Promise<string[]>;
   /** Values of one of them, ascending. */

@@ -10,8 +10,8 @@ import { fleetEvidence, fleetServices, fleetSites } from "../duckdb/queries/flee
 import { fleetPeaks } from "../duckdb/queries/fleet_peaks.js";
 import { figureSeries, labelNames, labelSets, labelValues } from "../duckdb/queries/labels.js";
 import { processLives } from "../duckdb/queries/lives.js";
-import { windowProfile } from "../duckdb/queries/profile.js";
-import { seriesAnswer } from "../duckdb/queries/series.js";
+import { conditionOf, windowProfile } from "../duckdb/queries/profile.js";
+import { runningInstances, seriesAnswer } from "../duckdb/queries/series.js";
 import {
   instanceRow,
   serviceDocument,
@@ -257,6 +257,11 @@ export class RowStore<Database extends RowDatabase> implements Store {
 
   profile(query: ProfileQuery) {
     return windowProfile(this.#database, query);
+  }
+
+  async running(query: Pick<ProfileQuery, "of" | "startMs" | "endMs">): Promise<number> {
+    const condition = await conditionOf(this.#database, query.of);
+    return runningInstances(this.#database, query, condition);
   }
 
   labelNames(query: LabelQuery) {

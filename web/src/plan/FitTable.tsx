@@ -1,15 +1,19 @@
 /** Common GPUs against methods: the largest batch, and the longest sequence. */
 import type { PlanFitJson } from "../../../src/model/documents/plan_document.js";
-import { formatBytes, formatCount } from "../format/numbers.js";
+import { mostOf } from "../../../src/plan/wording.js";
+import { formatBytes } from "../format/numbers.js";
 
 export function FitTable({
   rows,
   isTraining,
   readsText,
+  longest,
 }: {
   rows: readonly PlanFitJson[];
   isTraining: boolean;
   readsText: boolean;
+  /** What the model was made for; 0: not known. */
+  longest: number;
 }) {
   const methods = [...new Set(rows.map(({ method }) => method))];
   const devices = [...new Set(rows.map(({ device }) => device))];
@@ -48,11 +52,11 @@ export function FitTable({
                       className={fits ? "number plan-fits-yes" : "number plan-fits-no"}
                       title={
                         readsText && maxSequence > 0
-                          ? `longest sequence ${formatCount(maxSequence)}`
+                          ? `longest sequence ${mostOf(maxSequence, longest)}`
                           : undefined
                       }
                     >
-                      {maxBatch === 0 ? "–" : formatCount(maxBatch)}
+                      {maxBatch === 0 ? "–" : mostOf(maxBatch)}
                     </td>
                   ))}
                 </tr>

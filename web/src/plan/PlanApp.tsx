@@ -4,12 +4,19 @@ import type { PlanFitJson, PlanJson } from "../../../src/model/documents/plan_do
 import { TidemarkError } from "../../../src/model/errors/errors.js";
 import { type PlanRequest, planOptions, withJobConfig } from "../../../src/plan/defaults.js";
 import { GPUS } from "../../../src/plan/device/gpus.js";
+import { withEngine } from "../../../src/plan/engine_change.js";
 import { fitTable } from "../../../src/plan/fit.js";
 import type { PlanOptions } from "../../../src/plan/job/options.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
 import { planMemory } from "../../../src/plan/plan.js";
 import { readsText } from "../../../src/plan/shape/model_shape.js";
-import { cacheWords, largeCount, measuredAs, roomWords } from "../../../src/plan/wording.js";
+import {
+  cacheWords,
+  largeCount,
+  measuredAs,
+  mostOf,
+  roomWords,
+} from "../../../src/plan/wording.js";
 import { formatBytes, formatCount, formatExactCount } from "../format/numbers.js";
 import { useTheme } from "../theme/theme.js";
 import { Comparison } from "./Comparison.js";
@@ -46,6 +53,7 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
           <PlanControls
             options={made.options}
             longest={readsText(model) ? model.longestSequence : null}
+            onEngine={(engine) => choose(withEngine(request, engine))}
             onChoose={(changes) =>
               choose(withJobConfig({ ...changes, mode: request.mode }, request))
             }
@@ -63,7 +71,12 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
             {made.fault}
           </p>
         )}
-        <FitTable rows={fits} isTraining={request.mode === "train"} readsText={readsText(model)} />
+        <FitTable
+          rows={fits}
+          isTraining={request.mode === "train"}
+          readsText={readsText(model)}
+          longest={model.longestSequence}
+        />
       </main>
       <footer className="foot">Tidemark · computed in this page; nothing is sent anywhere</footer>
     </>
@@ -143,14 +156,15 @@ function Notes({
       ))}
       <p>
         Largest {mode === "train" ? "batch" : "number of sequences"}
-        {model.readsText ? " at this length" : ""}: <b>{formatExactCount(fits.maxBatch)}</b>
+        {model.readsText ? " at this length" : ""}: <b>{mostOf(fits.maxBatch)}</b>
         {model.readsText && (
           <>
             ; longest length {mode === "train" ? "at this batch" : "at this number of sequences"}:{" "}
-            <b>{formatExactCount(fits.maxSequence)}</b> tokens
+            <b>{mostOf(fits.maxSequence, model.longestSequence)}</b> tokens
           </>
         )}
         {fits.reason !== undefined && `; does not fit, because ${fits.reason}`}
+        {fits.beyond !== undefined && `; ${fits.beyond}`}
       </p>
       {serving !== undefined && cacheWords(serving) !== null && (
         <p>

@@ -4,6 +4,8 @@ import { GPUS } from "../../../src/plan/device/gpus.js";
 import { BLOCK_CACHE_TYPES } from "../../../src/plan/job/cache_types.js";
 import { OPTIMIZERS, type OptimizerName } from "../../../src/plan/job/optimizers.js";
 import {
+  ENGINES,
+  type Engine,
   METHODS,
   type Method,
   type PlanOptions,
@@ -20,17 +22,27 @@ interface ControlsProps {
   longest: number | null;
   /** Called with the options that change. */
   onChoose: (changes: Changes) => void;
+  /** Another engine: some options of the one before do not belong to it. */
+  onEngine: (engine: Engine) => void;
 }
 
 type Changes = Omit<PlanRequest, "mode">;
 
-export function PlanControls({ options, longest, onChoose }: ControlsProps) {
+export function PlanControls({ options, longest, onChoose, onEngine }: ControlsProps) {
   return (
     <section className="panel plan-controls" aria-label="Options">
       {options.mode === "train" ? (
         <TrainControls options={options} longest={longest} onChoose={onChoose} />
       ) : (
-        <ServeControls options={options} longest={longest} onChoose={onChoose} />
+        <>
+          <Choice
+            name="Engine"
+            value={options.engine}
+            values={ENGINES}
+            onChoose={(engine) => onEngine(engine as Engine)}
+          />
+          <ServeControls options={options} longest={longest} onChoose={onChoose} />
+        </>
       )}
       <Choice
         name="Padding"

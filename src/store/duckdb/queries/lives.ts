@@ -25,13 +25,14 @@ export async function processLives(database: RowReader, window: Window): Promise
       kills AS (
         SELECT s.root_id, list(e.ts_ms ORDER BY e.ts_ms) AS kills FROM ${events} e JOIN series s USING (series_id)
         WHERE e.kind = 'oom-kill' AND e.ts_ms >= $start_ms AND e.ts_ms < $end_ms GROUP BY s.root_id)
-    SELECT s.service, s.version, s.host, s.pod, s.started_ms, s.ended_ms, l.last_ms, k.kills, d.ratio
+    SELECT s.stream, s.service, s.version, s.host, s.pod, s.started_ms, s.ended_ms, l.last_ms, k.kills, d.ratio
     FROM lasts l JOIN series s USING (series_id)
       LEFT JOIN kills k ON k.root_id = s.series_id LEFT JOIN devices d ON d.root_id = s.series_id
     WHERE s.series_id = s.root_id ORDER BY s.service, s.started_ms`,
     windowValues(window),
   );
   return rows.map((row) => ({
+    process: String(row.stream),
     service: String(row.service),
     version: String(row.version),
     host: String(row.host),

@@ -22,15 +22,22 @@ function agesOf({ ages }: ProfileQuery): Selected["ages"] {
       ];
 }
 
+/** Of the series `s`. */
+export async function conditionOf(
+  database: RowReader,
+  of: ProfileQuery["of"],
+): Promise<Selected["condition"]> {
+  return "service" in of
+    ? { sql: selectionSql(of), values: selectionValues(of) }
+    : await matchersSql(database, of);
+}
+
 export async function windowProfile(
   database: RowReader,
   query: ProfileQuery,
 ): Promise<WindowProfile> {
   const { of } = query;
-  const condition =
-    "service" in of
-      ? { sql: selectionSql(of), values: selectionValues(of) }
-      : await matchersSql(database, of);
+  const condition = await conditionOf(database, of);
   const selected = {
     condition,
     ages: agesOf(query),

@@ -12,6 +12,7 @@ import {
   windowValues,
   within,
 } from "./gauge.js";
+import type { Selected } from "./window_sums.js";
 
 const MS_PER_DAY = 86_400_000;
 
@@ -44,6 +45,26 @@ export async function seriesAnswer(database: RowReader, query: SeriesQuery): Pro
   }));
   const { service, name, startMs, stepMs } = query;
   return { service, name, startMs, stepMs, groups };
+}
+
+/** Mean over the window of the number of instances that reported RSS. */
+export async function runningInstances(
+  database: RowReader,
+  window: Window,
+  { sql, values }: Selected["condition"],
+): Promise<number> {
+  const need = { names: metricNames("rssBytes"), of: sql };
+  const metrics = metricsIn(database, window, need);
+  const readings = readingsSql("rssBytes", { metrics, group: "''", where: sql });
+  const [row] = await database.query(
+    stepsSql(`SELECT * REPLACE (CAST(1 AS DOUBLE) AS value) FROM (${readings})`),
+    {
+      ...windowValues(window),
+      ...values,
+      ...stepValues(window.endMs - window.startMs, 1),
+    },
+  );
+  return Number(row?.value ?? 0);
 }
 
 export function stepsOf({ startMs, endMs }: Window, stepMs: number): number {

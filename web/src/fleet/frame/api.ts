@@ -59,6 +59,8 @@ export class TokenNeeded extends Error {}
 export interface MergedProfile {
   readonly tables: ProfileTables;
   readonly snapshot: ProfileSnapshot;
+  /** What could not be seen, and why. */
+  readonly limits: readonly string[];
 }
 
 export interface ComparedSide {

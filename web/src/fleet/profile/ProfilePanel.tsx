@@ -155,10 +155,19 @@ function Views({
     [change],
   );
   const shared = { report, snapshot, rows, choices, choose, theme };
-  return view === "sites" ? (
-    <SitesTable {...shared} search={search} searchFor={searchFor} />
-  ) : (
-    <FlamePanel {...shared} base={null} baseRows={null} />
+  return (
+    <>
+      {profile.limits.map((sentence) => (
+        <p key={sentence} className="note fleet-note">
+          {sentence}
+        </p>
+      ))}
+      {view === "sites" ? (
+        <SitesTable {...shared} search={search} searchFor={searchFor} />
+      ) : (
+        <FlamePanel {...shared} base={null} baseRows={null} />
+      )}
+    </>
   );
 }
 

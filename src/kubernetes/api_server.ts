@@ -3,7 +3,8 @@ import { existsSync, readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { join } from "node:path";
-import type { Bytes, Millis } from "../../model/base/units.js";
+import { z } from "zod";
+import type { Bytes, Millis } from "../model/base/units.js";
 
 export interface ApiServer {
   readonly host: string;
@@ -14,12 +15,15 @@ export interface ApiServer {
 
 const ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/** null outside a pod, and in a pod without a token. */
+/**
+ * null outside a pod, and in a pod without a token. TIDEMARK_SERVICE_ACCOUNT names the folder of a token that is mounted
+ * elsewhere.
+ */
 export function apiServerOf(
   environment: Readonly<Record<string, string | undefined>>,
-  folder = ACCOUNT,
 ): ApiServer | null {
   const { KUBERNETES_SERVICE_HOST: host = "", KUBERNETES_SERVICE_PORT: port = "443" } = environment;
+  const folder = environment.TIDEMARK_SERVICE_ACCOUNT || ACCOUNT;
   return host === "" || !existsSync(join(folder, "token"))
     ? null
     : { host, port: Number(port), folder };
@@ -41,30 +45,49 @@ const LONGEST_REASON: Bytes = 65_536;
 /** Of a list, or a line of a watch. */
 export const LARGEST_ANSWER: Bytes = 64 * 2 ** 20;
 
-/**
- * The body of a successful answer. `idleMs`: the connection ends if nothing arrives for so long.
- * Rejects with ApiError for any other answer, and with Error if there is none.
- */
-export async function get(
+interface Patience {
+  /** The connection ends if nothing arrives for so long. */
+  readonly idleMs: Millis;
+  readonly until: AbortSignal;
+}
+
+/** The body of a successful answer. Rejects with ApiError for any other answer, and with Error if there is none. */
+export function get(server: ApiServer, path: string, patience: Patience): Promise<IncomingMessage> {
+  return send(server, { method: "GET", path, body: "" }, patience);
+}
+
+/** The same for the creation of an object. */
+export function post(
+  server: ApiServer,
+  { path, object }: { readonly path: string; readonly object: object },
+  patience: Patience,
+): Promise<IncomingMessage> {
+  return send(server, { method: "POST", path, body: JSON.stringify(object) }, patience);
+}
+
+async function send(
   { host, port, folder }: ApiServer,
-  path: string,
-  { idleMs, until }: { readonly idleMs: Millis; readonly until: AbortSignal },
+  { method, path, body }: { readonly method: string; readonly path: string; readonly body: string },
+  { idleMs, until }: Patience,
 ): Promise<IncomingMessage> {
   const token = readFileSync(join(folder, "token"), "utf8").trim();
   const ca = readFileSync(join(folder, "ca.crt"));
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const headers = { accept: "application/json", authorization: `Bearer ${token}` };
+    const headers = {
+      ...{ accept: "application/json", authorization: `Bearer ${token}` },
+      ...(body === "" ? {} : { "content-type": "application/json" }),
+    };
     const sent = request(
       // A connection of its own: a watch keeps it for minutes.
-      { host, port, path, headers, ca, agent: false, signal: until, timeout: idleMs },
+      { host, port, method, path, headers, ca, agent: false, signal: until, timeout: idleMs },
       resolve,
     );
     sent.on("timeout", () => sent.destroy(new Error(`no answer for ${idleMs / 1000} s`)));
     sent.on("error", reject);
-    sent.end();
+    sent.end(body);
   });
   const { statusCode = 0 } = response;
-  if (statusCode === 200) {
+  if (statusCode === 200 || statusCode === 201) {
     return response;
   }
   const text = await readAll(response, LONGEST_REASON).catch(() => "");
@@ -87,11 +110,19 @@ export async function readAll(response: IncomingMessage, most: Bytes): Promise<s
   return Buffer.concat(pieces).toString("utf8");
 }
 
-/** `message` of a Status object. */
+const STATUS = z.object({
+  message: z.string(),
+  details: z
+    .object({ causes: z.array(z.object({ message: z.string() })) })
+    .optional()
+    .catch(undefined),
+});
+
+/** `message` of a Status object, and those of its causes. */
 function reasonIn(text: string): string {
   try {
-    const { message } = JSON.parse(text) as { message?: unknown };
-    return typeof message === "string" ? message : "";
+    const { message, details } = STATUS.parse(JSON.parse(text));
+    return [message, ...(details?.causes ?? []).map((cause) => cause.message)].join(" ");
   } catch {
     return "";
   }

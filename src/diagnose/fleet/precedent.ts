@@ -1,0 +1,150 @@
+/**
+ * What earlier versions did at the same age. RSS alone cannot distinguish a young leak from a cache that fills; the
+ * version before it often can, because its caches and its warm-up took about as long:
+ *
+ *   age            0 h ────── 12 h ───────────── 5 d
+ *   version 41     ▁▃▄▅▆▆▇▇▇▇▇▇▇█████████████████     rose at this age, then levelled off
+ *   version 42     ▁▄▅▆▇▇██                           the same rise: not decided yet
+ *
+ *   version 41     ▁▆████████████████████████████     was level at this age
+ *   version 42     ▁▆▆▇▇▇███                          grows in a straight line: leaks
+ *
+ * An earlier version counts if it lived longer, was seen from its start, and is itself judged not to grow. A deploy that
+ * adds a slow cache where there was none looks like the second case.
+ */
+import type { Bytes, Millis } from "../../model/base/units.js";
+import { firstFrom } from "../series/medians.js";
+import { theilSenSlope } from "../series/trend.js";
+import { type AgeCurve, ageCurve } from "./age_curve.js";
+import type { GroupGrowth } from "./group_growth.js";
+import type { Unloaded } from "./load_removal.js";
+
+const HOUR_MS = 3_600_000;
+/** A version that rises by more than this multiple of its precedent does more than fill a larger cache. */
+const ALIKE = 3.5;
+/** A precedent that rises by less than this share of the version was level. */
+const LEVEL = 0.15;
+/** The part of a curve that is compared: without start-up, and without the fast part of filling. */
+const COMPARED_FROM = 1 / 3;
+/** Slope of the second half of that part as a share of the first's; less is a curve that bends. */
+const STRAIGHT = 0.8;
+/** Low end of the interval of a straight line as a share of its rate. */
+export const SURE_EARLY = 0.6;
+/** Of a version that is decided by precedent. */
+export const LEAST_EARLY_MS: Millis = 6 * HOUR_MS;
+const FEWEST_LIVES = 3;
+/** The least rise within such an early curve, as shares of the level and of the limit. */
+const LEAST_RISE = { ofLevel: 0.05, ofLimit: 0.01 };
+/** The first reading of a life that was seen from its start comes within this share of the compared age. */
+const SEEN_FROM = 0.05;
+/** How much longer than the curve a precedent must have lived to have levelled off after it. */
+const LONGER = 1.5;
+
+interface Earlier {
+  readonly processes: readonly Unloaded[];
+  readonly growth: GroupGrowth | null;
+}
+
+const CALM = new Set(["flat", "filling", "stepped"]);
+
+/**
+ * A leak unless an earlier version rose alike and levelled off. One that will pass its limit anyway is not acquitted.
+ * `earlier`: the latest last.
+ */
+export function acquittedByPrecedent(
+  growth: GroupGrowth,
+  earlier: readonly Earlier[],
+): GroupGrowth {
+  const { shape, isFatal, curve } = growth;
+  const precedent = shape === "leaking" && !isFatal ? latestPrecedent(curve, earlier) : null;
+  return precedent !== null && slopeIn(precedent, agesOf(curve)) * ALIKE > slopeIn(curve)
+    ? { ...growth, shape: "undecided", isOnlyYoung: false }
+    : growth;
+}
+
+/** A leak already if it grows in a straight line where the earlier version was level. */
+export function accusedByPrecedent(growth: GroupGrowth, earlier: readonly Earlier[]): GroupGrowth {
+  const { straight, curve, isOnlyYoung } = growth;
+  const precedent = isOnlyYoung ? latestPrecedent(curve, earlier) : null;
+  if (precedent === null || precedent.processes < FEWEST_LIVES) {
+    return growth;
+  }
+  return slopeIn(precedent, agesOf(curve)) < LEVEL * slopeIn(curve) && risesStraight(growth)
+    ? { ...growth, rate: straight.rate, low: straight.low, high: straight.high, shape: "leaking" }
+    : growth;
+}
+
+/** Whether the latest version that shows what is usual up to an age has enough lives for an accusation. */
+export function canAccuse(earlier: readonly Earlier[], ageMs: Millis): boolean {
+  const precedent = earlier.flatMap((each) => precedentOf(each, ageMs) ?? []).at(-1);
+  return precedent !== undefined && precedent.processes >= FEWEST_LIVES;
+}
+
+function latestPrecedent(curve: AgeCurve, earlier: readonly Earlier[]): AgeCurve | null {
+  return curve.axis === "age"
+    ? (earlier.flatMap((each) => precedentOf(each, curve.times.at(-1) ?? 0) ?? []).at(-1) ?? null)
+    : null;
+}
+
+/** The curve of an earlier version up to an age that it outlived without growing on. null: it is no precedent. */
+function precedentOf({ processes, growth }: Earlier, ageMs: Millis): AgeCurve | null {
+  if (growth === null || !CALM.has(growth.shape)) {
+    return null;
+  }
+  const lives = processes.flatMap(({ process, rss, work }): Unloaded[] => {
+    const [first, last] = [rss.times[0], rss.times.at(-1)];
+    const isSeen =
+      first !== undefined &&
+      first - process.startedMs <= SEEN_FROM * ageMs &&
+      (last as number) - process.startedMs >= LONGER * ageMs;
+    const until = firstFrom(rss.times, process.startedMs + ageMs);
+    return isSeen
+      ? [
+          {
+            process,
+            rss: { times: rss.times.slice(0, until), values: rss.values.slice(0, until) },
+            work: work === null ? null : work.slice(0, until),
+          },
+        ]
+      : [];
+  });
+  const startMs = Math.min(...lives.map(({ process }) => process.startedMs));
+  const endMs = Math.max(...lives.map(({ rss }) => rss.times.at(-1) ?? 0));
+  return lives.length === 0 ? null : ageCurve(lives, { startMs, endMs });
+}
+
+interface Ages {
+  readonly from: Millis;
+  readonly to: Millis;
+}
+
+/** The ages of a curve that are compared, or a part of them. */
+function agesOf({ times }: AgeCurve, from = COMPARED_FROM, to = 1): Ages {
+  const [first, last] = [times[0] ?? 0, times.at(-1) ?? 0];
+  return { from: first + from * (last - first), to: first + to * (last - first) };
+}
+
+function slopeIn(curve: AgeCurve, { from, to }: Ages = agesOf(curve)): number {
+  const { times, values } = curve;
+  const [start, end] = [firstFrom(times, from), firstFrom(times, to) + 1];
+  return theilSenSlope(times.slice(start, end), values.slice(start, end));
+}
+
+/** The least rise of a version that is decided by precedent. */
+export function leastEarlyRise({ level, limit }: Pick<GroupGrowth, "level" | "limit">): Bytes {
+  return Math.max(LEAST_RISE.ofLevel * level, LEAST_RISE.ofLimit * limit);
+}
+
+/** Whether it certainly rises, by enough, and does not bend. */
+function risesStraight(growth: GroupGrowth): boolean {
+  const { straight, curve } = growth;
+  const lengthMs = (curve.times.at(-1) ?? 0) - (curve.times[0] ?? 0);
+  const middle = (COMPARED_FROM + 1) / 2;
+  const [first, second] = [agesOf(curve, COMPARED_FROM, middle), agesOf(curve, middle)];
+  return (
+    lengthMs >= LEAST_EARLY_MS &&
+    straight.low > SURE_EARLY * straight.rate &&
+    slopeIn(curve) * lengthMs > leastEarlyRise(growth) &&
+    slopeIn(curve, second) > STRAIGHT * slopeIn(curve, first)
+  );
+}

@@ -1,0 +1,47 @@
+import type { Bytes, Millis } from "../../model/base/units.js";
+import { readText } from "./proc_files.js";
+
+/** The file's text, or null as for `readText`. */
+export type ReadText = (path: string) => string | null;
+
+const MOST_BYTES: Bytes = 4 << 20;
+
+/**
+ * Files that describe several processes (control groups, mounts, the machine): read once for all that ask at about the same
+ * time. A text is less than `keptMs` old; 0: nothing is kept.
+ */
+export class RecentTexts {
+  readonly #clock: () => Millis;
+  readonly #keptMs: Millis;
+  readonly #texts = new Map<string, string | null>();
+  #sinceMs: Millis = 0;
+  #bytes: Bytes = 0;
+
+  /** `clock` moves only forward. */
+  constructor(clock: () => Millis, keptMs: Millis) {
+    this.#clock = clock;
+    this.#keptMs = keptMs;
+  }
+
+  readonly read: ReadText = (path) => {
+    const nowMs = this.#clock();
+    if (nowMs - this.#sinceMs >= this.#keptMs || this.#bytes > MOST_BYTES) {
+      this.forget();
+      this.#sinceMs = nowMs;
+    }
+    const known = this.#texts.get(path);
+    if (known !== undefined) {
+      return known;
+    }
+    const text = readText(path);
+    this.#texts.set(path, text);
+    this.#bytes += path.length + (text?.length ?? 0);
+    return text;
+  };
+
+  /** What is asked for next is read now. */
+  forget(): void {
+    this.#texts.clear();
+    this.#bytes = 0;
+  }
+}

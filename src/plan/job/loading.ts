@@ -1,0 +1,136 @@
+/**
+ * What transformers loads in 16 bits instead of the checkpoint's own type, and what its Trainer refuses.
+ *
+ * | `quant_method` | kernels from compute capability | adapters beside it |
+ * |---|---|---|
+ * | fp8 | 8.9, otherwise 16 bits (quantizer_finegrained_fp8.py) | yes; earlier versions refuse them |
+ * | mxfp4 | 7.5, otherwise 16 bits (quantizer_mxfp4.py) | refused; 16 bits with `dequantize=True` |
+ * | fbgemm_fp8 | 9.0, otherwise refused (quantizer_fbgemm_fp8.py) | refused |
+ * | auto-round, higgs, quark, spqr, vptq | | refused (`is_trainable`) |
+ */
+import { badUsage } from "../../model/errors/errors.js";
+import type { Gpu } from "../device/gpus.js";
+import type { ModelShape, QuantizedWeights } from "../shape/model_shape.js";
+import {
+  convertsFile,
+  type Engine,
+  type Library,
+  type Method,
+  type PlanOptions,
+  QUANTIZED_BYTES,
+  type Quantization,
+} from "./options.js";
+
+export interface LoadingJob {
+  readonly mode: PlanOptions["mode"];
+  readonly gpu: Gpu;
+  readonly engine?: Engine | undefined;
+  readonly library?: Library | undefined;
+  readonly method?: Method | undefined;
+  readonly quantize?: Quantization | null | undefined;
+}
+
+const FP8_FROM = 8.9;
+const MXFP4_FROM = 7.5;
+const FBGEMM_FROM = 9;
+
+const NOT_TRAINED: ReadonlySet<string> = new Set([
+  "fbgemm_fp8",
+  "auto-round",
+  "intel/auto-round",
+  "higgs",
+  "quark",
+  "spqr",
+  "vptq",
+]);
+
+function isTransformers({ mode, engine, library }: LoadingJob): boolean {
+  return mode === "train" ? library === "transformers" : engine === "transformers";
+}
+
+/** The method by which the loaded weights would be quantized; "" for none and for those of bitsandbytes. */
+function methodOf({ stored }: ModelShape, { quantize }: LoadingJob): string {
+  return (quantize ?? null) === null
+    ? (stored.quantization?.method ?? "")
+    : quantize === "fp8"
+      ? "fp8"
+      : "";
+}
+
+/** Why transformers loads the weights in 16 bits; null where they stay as they are stored, or as `--quantize` says. */
+export function loadsWide(model: ModelShape, job: LoadingJob): string | null {
+  if (!isTransformers(job)) {
+    return null;
+  }
+  const method = methodOf(model, job);
+  const from = method === "fp8" ? FP8_FROM : method === "mxfp4" ? MXFP4_FROM : 0;
+  const { capability, isCpu, name } = job.gpu;
+  if (isCpu === true ? from > 0 : capability < from) {
+    const device = isCpu === true ? "the CPU" : name === "" ? "a device of this size" : name;
+    return `transformers has no ${method} kernels for ${device}${isCpu === true ? "" : `, whose compute capability is ${capability.toFixed(1)} and not ${from} or more`}: it loads the weights in 16 bits`;
+  }
+  return method === "mxfp4" && job.mode === "train"
+    ? "transformers' Trainer has no training beside mxfp4 weights: the plan is of a checkpoint loaded in 16 bits (Mxfp4Config(dequantize=True))"
+    : null;
+}
+
+/** @throws TidemarkError TM-E002 for a quantization that transformers does not load on the device, or does not train */
+export function requireLoadable(model: ModelShape, job: LoadingJob): void {
+  const method = methodOf(model, job);
+  const { capability, name } = job.gpu;
+  if (!isTransformers(job)) {
+    return;
+  }
+  if (job.mode === "train" && NOT_TRAINED.has(method)) {
+    throw badUsage(
+      `transformers' Trainer trains neither weights quantized by ${method} nor adapters beside them`,
+      "plan the checkpoint before its quantization",
+    );
+  }
+  if (method === "fbgemm_fp8" && capability < FBGEMM_FROM) {
+    throw badUsage(
+      `transformers loads weights of fbgemm_fp8 from compute capability 9.0 on, and ${name === "" ? "a device of this size" : name} has ${capability.toFixed(1)}`,
+      "use --gpu h100, or --engine vllm",
+    );
+  }
+}
+
+/** A sentence about versions of the Trainer that refuse what the plan is of. */
+export function refusedByOlder(model: ModelShape, job: LoadingJob): string[] {
+  return job.mode === "train" &&
+    job.method !== "full" &&
+    isTransformers(job) &&
+    methodOf(model, job) === "fp8" &&
+    loadsWide(model, job) === null
+    ? [
+        "transformers 5.24 trains adapters beside fp8 weights; Trainers of earlier versions refuse them, unless the checkpoint is loaded with dequantize=True, in 16 bits",
+      ]
+    : [];
+}
+
+/** The quantization: that of the option, otherwise that of the checkpoint. */
+export function quantizationOf(
+  model: ModelShape,
+  {
+    quantize,
+    mode,
+    engine,
+    ...options
+  }: Pick<PlanOptions, "quantize" | "mode" | "gpu"> & {
+    method?: Method;
+    engine?: Engine;
+    library?: Library;
+  },
+): QuantizedWeights | null {
+  if (loadsWide(model, { quantize, mode, engine, ...options }) !== null) {
+    return null;
+  }
+  if (quantize !== null) {
+    const dtype = quantize === "nf4-dq" ? "nf4" : quantize;
+    return { dtype, bytesPerWeight: QUANTIZED_BYTES[quantize] };
+  }
+  if (mode === "train" && options.method === "full") {
+    return null;
+  }
+  return convertsFile(model, { mode, engine }) ? null : model.stored.quantization;
+}

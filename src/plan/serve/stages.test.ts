@@ -1,0 +1,95 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { modelTape } from "../blocks/model_tape.js";
+import { type PlanRequest, planOptions } from "../defaults.js";
+import { type Gpu, gpuNamed } from "../device/gpus.js";
+import type { Engine, ServeOptions, TrainOptions } from "../job/options.js";
+import { readShape } from "../shape/read_shape.js";
+import { trainingRules } from "../train/block_rules.js";
+import { planServing } from "./plan_serving.js";
+import { stagesOf } from "./stages.js";
+
+const MODELS = JSON.parse(
+  readFileSync(
+    fileURLToPath(new URL("../../../test/data/plan/models.json", import.meta.url)),
+    "utf8",
+  ),
+);
+
+const shapeOf = (name: string, changes: object = {}) =>
+  readShape({ ...MODELS[name].config, ...changes }, name, "config.json");
+
+const job = (engine: Engine, pipeline: number, name = "llama-3.1-8b", changes: object = {}) => {
+  const model = shapeOf(name, changes);
+  const request: PlanRequest = {
+    mode: "serve",
+    pipeline,
+    gpu: gpuNamed("h100") as Gpu,
+    serve: { engine },
+  };
+  return { model, options: planOptions(model, request) as ServeOptions };
+};
+
+describe("layers of each rank", () => {
+  it.each([
+    ["vllm", 32, 3, [11, 11, 10]],
+    ["vllm", 30, 4, [7, 8, 8, 7]],
+    ["vllm", 61, 4, [15, 15, 16, 15]],
+    ["sglang", 32, 3, [10, 11, 11]],
+    ["transformers", 32, 3, [10, 11, 11]],
+    ["llama.cpp", 32, 1, [32]],
+  ] as const)("%s: %d over %d are %j", (engine, layers, ranks, expected) => {
+    const { model, options } = job(engine, ranks, "llama-3.1-8b", { num_hidden_layers: layers });
+    const stages = stagesOf(model, options);
+    expect(stages.map(({ layers: [from, to] }) => to - from)).toEqual(expected);
+    expect(stages.at(-1)?.layers[1]).toBe(layers);
+  });
+});
+
+describe("the rank that is planned", () => {
+  const LAYER = 218_112_000;
+  const TABLE = 128_256 * 4096;
+  it("has the table or the output, and as many layers as its engine gives it", () => {
+    const planned = (engine: Engine) => {
+      const { model, options } = job(engine, 3);
+      const { rank, parts, kvBytesPerToken } = planServing(model, options);
+      return [rank, parts[0]?.bytes, kvBytesPerToken];
+    };
+    expect(planned("vllm")).toEqual(["pipeline stage 0 of 3", 2 * (11 * LAYER + TABLE), 11 * 4096]);
+    const output = 2 * (11 * LAYER + TABLE + 4096);
+    expect(planned("sglang")).toEqual(["pipeline stage 2 of 3", output, 11 * 4096]);
+  });
+
+  it("has a copy of a table that is the head's matrix, too", () => {
+    const { model, options } = job("vllm", 2, "qwen3-0.6b");
+    const { parts } = planServing(model, options);
+    const whole = planServing(model, { ...options, pipeline: 1 }).parts[0]?.bytes ?? 0;
+    // Whichever of the two is planned.
+    const table = 151_936 * 1024 * 2;
+    expect(Math.abs((parts[0]?.bytes ?? 0) - (whole - table) / 2 - table)).toBeLessThan(4096);
+  });
+});
+
+describe("a state space and the MLP after it", () => {
+  it("are one layer of llama.cpp", () => {
+    const { model, options } = job("llama.cpp", 1, "jamba");
+    const bytes = (gpuLayers: number) =>
+      planServing(model, { ...options, gpuLayers }).parts[0]?.bytes ?? 0;
+    const all = planServing(model, options).parts[0]?.bytes ?? 0;
+    // Of 32 layers: the output is one more.
+    expect(bytes(33)).toBe(all);
+    expect(bytes(32)).toBeLessThan(all);
+    expect(bytes(16) / bytes(32)).toBeCloseTo(0.5, 2);
+  });
+
+  it("are on one stage of a pipeline", () => {
+    const model = shapeOf("jamba");
+    const options = planOptions(model, { mode: "train", pipeline: 4 }) as TrainOptions;
+    const names = [0, 1, 2, 3].map((index) => {
+      const { tape } = modelTape(model, trainingRules(model, options), { index, count: 4 });
+      return new Set(tape.units.map(({ name }) => name).filter((name) => /\.\d+$/.test(name))).size;
+    });
+    expect(names).toEqual([8, 8, 8, 8]);
+  });
+});

@@ -1,0 +1,92 @@
+/** If a share of the instances has profiles, no answer presents their sum as that of the service. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { streamName } from "../../recording/sender/stream_name.js";
+import { StreamReader } from "../../recording/stream_reader.js";
+import { streamBytes } from "../../recording/streams.fixture.js";
+import { openStore, type Store } from "../../store/index.js";
+import { fleetDiff, growing } from "./comparisons.js";
+import { coverageLimits, coverageOf } from "./coverage.js";
+import { endpoints } from "./endpoints.js";
+
+const MINUTE = 60_000;
+const MIB = 2 ** 20;
+const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
+const START = Date.UTC(2026, 10, 27, 9);
+const WINDOW = { startMs: START, endMs: START + 60 * MINUTE };
+
+let folder = "";
+let store: Store;
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "tidemark-coverage-"));
+  ({ store } = await openStore(`duckdb:${join(folder, "data")}`));
+});
+afterEach(async () => {
+  await store.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** Each instance leaks the same; the first ones have profiles. */
+async function service(name: string, instances: number, withProfiles: number): Promise<void> {
+  const minutes = Array.from({ length: 61 }, (_, minute) => minute);
+  for (let pid = 1; pid <= instances; pid++) {
+    const bytes = streamBytes({
+      ...{ service: name, pid: pid + name.length * 1000, startedMs: START },
+      rss: minutes.map((minute) => [minute * MINUTE, (100 + minute) * MIB]),
+      profiles:
+        pid > withProfiles
+          ? []
+          : minutes
+              .filter((minute) => minute % 5 === 0)
+              .map((minute) => [minute * MINUTE, `main;keep ${10 * MIB} variance=1`]),
+    });
+    const items = new StreamReader("it", LIMITS).take(bytes);
+    await store.write([{ stream: streamName(bytes), items, endOffset: bytes.length }], 0);
+  }
+}
+
+test("the factor scales the sum of a share of the instances to all, and a sentence names it", async () => {
+  await service("shop", 20, 2);
+  const query = { ...WINDOW, of: { service: "shop" } };
+  const profile = await store.profile({ ...query, mostStacks: 10 });
+  const coverage = await coverageOf(store, query, profile.instances);
+  expect(coverage).toEqual({
+    instances: expect.closeTo(2, 1),
+    running: expect.closeTo(20, 1),
+    factor: expect.closeTo(10, 1),
+  });
+  const live = profile.snapshot.sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0);
+  expect((live * coverage.factor) / MIB).toBeCloseTo(200, 0);
+  const sentence = expect.stringMatching(
+    /^Profiles cover 2\.0 of 20\.0 running instances \(10 %\)/,
+  );
+  expect(coverageLimits(coverage)).toEqual([sentence]);
+  expect((await endpoints(store, query, { by: "endpoint", top: 5 })).limits).toEqual([sentence]);
+  expect(await growing(store, { service: "shop" }, WINDOW, 5)).toMatchObject({
+    coverage: { factor: expect.closeTo(10, 1) },
+    limits: [sentence],
+  });
+  const side = { selector: '{service_name="shop"}', window: WINDOW };
+  const compared = async (per: "none" | "instance") =>
+    fleetDiff(store, [side, side], { figure: "liveBytes", per, top: 5 });
+  expect((await compared("none")).limits).toEqual([
+    expect.stringContaining("Profiles cover 2.0 of 20.0"),
+    expect.stringContaining("Profiles cover 2.0 of 20.0"),
+  ]);
+  const perInstance = await compared("instance");
+  expect(perInstance.limits).toEqual([]);
+  expect(perInstance.left.total / MIB).toBeCloseTo(10, 1);
+});
+
+test("nothing is said if all instances have profiles, or the selection is one of them", async () => {
+  await service("whole", 3, 3);
+  const query = { ...WINDOW, of: { service: "whole" } };
+  const { instances } = await store.profile({ ...query, mostStacks: 10 });
+  const coverage = await coverageOf(store, query, instances);
+  expect(coverage).toMatchObject({ factor: 1, running: expect.closeTo(3, 1) });
+  expect(coverageLimits(coverage)).toEqual([]);
+  const none = await coverageOf(store, { ...WINDOW, of: { service: "nobody" } }, 0);
+  expect([none, coverageLimits(none)]).toEqual([{ instances: 0, running: 0, factor: 1 }, []]);
+});
