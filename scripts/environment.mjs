@@ -13,6 +13,7 @@ import { findOnPath, runAsScript } from "./command.mjs";
 import { makeAllocators } from "./environment/allocators.mjs";
 import { makeChroot } from "./environment/chroot.mjs";
 import { makeBuildRoot, makeCleanRoot } from "./environment/clean_roots.mjs";
+import { makeClickhouse } from "./environment/clickhouse.mjs";
 import { makeFreeThreaded } from "./environment/free_threaded.mjs";
 import {
   findInterpreters,
@@ -21,6 +22,7 @@ import {
 } from "./environment/interpreters.mjs";
 import { makeApiServer, makeHelm } from "./environment/kubernetes.mjs";
 import {
+  makeChdb,
   makeKubernetesSchemas,
   makePackages,
   makePackagingTools,
@@ -46,6 +48,7 @@ import { root, setUp } from "./setup.mjs";
  *   test/requirements.txt (NumPy, pandas, FastAPI, uvicorn, gevent, pytest, ...)
  * @property {string | null} torchPython the same for test/requirements-torch.txt
  * @property {string | null} tensorflowPython the same for test/requirements-tensorflow.txt
+ * @property {string | null} chdbPython the same for test/requirements-chdb.txt (ClickHouse's newest engine)
  * @property {string | null} sendersPython the same for test/requirements-senders.txt (profilers that
  *   send to a server)
  * @property {string | null} schemasPython the same for test/requirements-kubernetes.txt (the API's schemas)
@@ -53,6 +56,7 @@ import { root, setUp } from "./setup.mjs";
  * @property {string | null} kubernetes folder of the programs kube-apiserver and etcd
  * @property {string | null} chroot root folder of Debian forky with Python 3.13 and newer
  * @property {string | null} allocators folder of the libraries of jemalloc, mimalloc and tcmalloc
+ * @property {string | null} clickhouse root folder of Debian's ClickHouse server and its libraries
  * @property {string | null} wheelhouse folder of wheels: test/requirements-wheelhouse.txt
  * @property {string | null} packagingPython executable of a virtual environment that holds
  *   test/requirements-packaging.txt (auditwheel, twine, ...)
@@ -129,12 +133,14 @@ export async function makeEnvironment({ long = false } = {}) {
   const packagesPython = await orSkip("PyPI packages", () => makePackages(local));
   const torchPython = await orSkip("torch", () => makeTorch(local));
   const tensorflowPython = await orSkip("TensorFlow", () => makeTensorflow(local, long));
+  const chdbPython = await orSkip("chdb", () => makeChdb(local, long));
   const sendersPython = await orSkip("profilers that send", () => makeSenders(local));
   const schemasPython = await orSkip("schemas of Kubernetes", () => makeKubernetesSchemas(local));
   const helm = await orSkip("Helm", makeHelm);
   const kubernetes = await orSkip("an API server of Kubernetes", () => makeApiServer(long));
   const wheelhouse = await orSkip("wheels for offline installs", () => makeWheelhouse(local));
   const allocators = await orSkip("jemalloc, mimalloc, tcmalloc", makeAllocators);
+  const clickhouse = await orSkip("ClickHouse", makeClickhouse);
   const packagingPython = await orSkip("packaging tools", () => makePackagingTools(local));
   /** @type {Record<"cleanRoots" | "buildRoots", Record<string, string>>} */
   const roots = { cleanRoots: {}, buildRoots: {} };
@@ -155,6 +161,7 @@ export async function makeEnvironment({ long = false } = {}) {
     packagesPython,
     torchPython,
     tensorflowPython,
+    chdbPython,
     sendersPython,
     schemasPython,
     helm,
@@ -162,6 +169,7 @@ export async function makeEnvironment({ long = false } = {}) {
     chroot,
     wheelhouse,
     allocators,
+    clickhouse,
     packagingPython,
     ...roots,
     tools: Object.fromEntries(toolNames.map((name) => [name, findOnPath(name) ?? null])),

@@ -13,6 +13,7 @@ const suitable = ["3.12", "3.11", "3.13"];
 const torchNeedsBytes = 12e9;
 /** The same for TensorFlow's 1.5 GB. */
 const tensorflowNeedsBytes = 4e9;
+const chdbNeedsBytes = 3e9;
 
 /**
  * @param {Interpreter[]} interpreters
@@ -51,6 +52,19 @@ export function makeTensorflow(interpreters, long) {
     interpreters,
     tensorflowNeedsBytes,
   );
+}
+
+/**
+ * @param {Interpreter[]} interpreters
+ * @param {boolean} long for `npm run test:long`
+ * @returns {Promise<string>} executable of the environment with test/requirements-chdb.txt
+ * @throws {Error} why it is unavailable
+ */
+export function makeChdb(interpreters, long) {
+  if (!long && process.env.TIDEMARK_TEST_CHDB !== "1") {
+    throw new SetupError("0.9 GB, only for npm run test:long or with TIDEMARK_TEST_CHDB=1");
+  }
+  return makeVenv("chdb", "test/requirements-chdb.txt", interpreters, chdbNeedsBytes);
 }
 
 /**

@@ -58,6 +58,7 @@ const ALERTS = z.strictObject({
 const CONFIG = z.strictObject({
   listen: quantity(addressIn, "an address such as 127.0.0.1:7070 or [::1]:7070").optional(),
   store: z.string().min(1).max(4096).optional(),
+  files: file.optional(),
   load: z.array(file).optional(),
   token_file: file.optional(),
   keep: duration.optional(),
@@ -109,6 +110,7 @@ const CONFIG = z.strictObject({
 export interface ServeConfig {
   readonly listen?: { readonly host: string; readonly port: number };
   readonly store?: string;
+  readonly files?: string;
   readonly load?: string[];
   readonly tokenFile?: string;
   readonly keep?: Millis;
@@ -146,6 +148,7 @@ export function configOf(text: string, path: string): ServeConfig {
   const config: { [Name in keyof ServeConfig]: ServeConfig[Name] | undefined } = {
     listen: set.listen,
     store: set.store?.replace(/^duckdb:(.+)$/, (_, folder) => `duckdb:${beside(folder)}`),
+    files: set.files === undefined ? undefined : beside(set.files),
     load: set.load?.map(beside),
     tokenFile: set.token_file === undefined ? undefined : beside(set.token_file),
     keep: set.keep,

@@ -38,8 +38,11 @@ import { Verdicts } from "./verdicts.js";
 
 export interface ServeOptions {
   readonly listen: { readonly host: string; readonly port: number };
-  /** "duckdb:FOLDER" */
+  /** "duckdb:FOLDER" or "clickhouse://USER:PASSWORD@HOST:PORT/DATABASE" */
   readonly store: string;
+  /** With ClickHouse: the folder for recordings and other files; undefined: one in `usual`. */
+  readonly files?: string | undefined;
+  readonly usual: string;
   /** Values that each label of a service may have; undefined: the usual number. */
   readonly labelValues?: number;
   /** Fill the store, which must be new, with a made-up fleet. */
@@ -108,10 +111,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
   // Before the store is opened: recovery and diagnoses of a server that cannot listen would be work for nothing.
   await checkAddress(listen);
-  const { store, folder } = await openStore(
-    options.store,
-    options.labelValues === undefined ? {} : { labelValues: options.labelValues },
-  );
+  const { store, folder } = await openStore(options.store, {
+    ...{ files: options.files, usual: options.usual },
+    ...(options.labelValues === undefined ? {} : { labelValues: options.labelValues }),
+  });
   if (!options.demo) {
     keepFromDemo(folder);
   }

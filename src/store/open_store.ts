@@ -1,33 +1,70 @@
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { badUsage } from "../model/errors/errors.js";
 import { refuseUnfinished } from "./backup/backup.js";
+import { clickhouseAddress } from "./clickhouse/connection.js";
 import type { Store, StoreSettings } from "./interface/store.js";
 import { importWithDuckdb } from "./with_duckdb.js";
 
 const USUAL_LABEL_VALUES = 1_000;
+const FOLDER = /^duckdb:(.+)$/;
+const CLICKHOUSE = /^clickhouse:\/\//;
 
 /** The folder that "duckdb:FOLDER" names. Throws TidemarkError. */
 export function storeFolder(name: string): string {
-  const [, path] = /^duckdb:(.+)$/.exec(name) ?? [];
+  const [, path] = FOLDER.exec(name) ?? [];
   if (path === undefined) {
     throw badUsage(
-      `this store is not known: ${name}`,
+      CLICKHOUSE.test(name)
+        ? "this needs a store in a folder, not in ClickHouse"
+        : `this store is not known: ${name}`,
       "name a folder, as in --store duckdb:/var/lib/tidemark",
     );
   }
   return resolve(path);
 }
 
-/** Opens "duckdb:FOLDER". @returns the store, and the folder for other files. Throws TidemarkError. */
+/** Where the server's files are beside a store in ClickHouse. */
+interface FileSettings {
+  /** Their folder; undefined: one in {@link usual}, of the address. */
+  readonly files: string | undefined;
+  readonly usual: string;
+}
+
+/** Throws TidemarkError. */
+function folderOf(name: string, { files, usual = "" }: Partial<FileSettings>): string {
+  if (!CLICKHOUSE.test(name)) {
+    if (files !== undefined) {
+      throw badUsage(
+        "--files has no effect with a store in a folder, which also holds the other files",
+        "leave it out",
+      );
+    }
+    return storeFolder(name);
+  }
+  const { host, port, database } = clickhouseAddress(name);
+  const own = `clickhouse-${host.replaceAll(/[^\w.-]/g, "_")}-${port}-${database}`;
+  return resolve(files ?? join(usual, own));
+}
+
+/** Opens "duckdb:FOLDER" or "clickhouse://USER:PASSWORD@HOST:PORT/DATABASE".
+ * @returns the store, and the folder for other files. Throws TidemarkError. */
 export async function openStore(
   name: string,
-  { labelValues = USUAL_LABEL_VALUES }: Partial<StoreSettings> = {},
+  { labelValues = USUAL_LABEL_VALUES, ...fileSettings }: Partial<StoreSettings & FileSettings> = {},
 ): Promise<{ store: Store; folder: string }> {
-  const folder = storeFolder(name);
+  const folder = folderOf(name, fileSettings);
   refuseUnfinished(folder);
-  const { DuckdbStore } = await importWithDuckdb(
+  const settings = { labelValues };
+  if (CLICKHOUSE.test(name)) {
+    const { openClickhouse } = await importWithDuckdb(
+      "the server, which computes with it,",
+      () => import("./clickhouse/open.js"),
+    );
+    return { store: await openClickhouse(name, folder, settings), folder };
+  }
+  const { openEmbedded } = await importWithDuckdb(
     "the server's embedded store",
-    () => import("./embedded/duckdb_store.js"),
+    () => import("./embedded/open.js"),
   );
-  return { store: await DuckdbStore.open(folder, { labelValues }), folder };
+  return { store: await openEmbedded(folder, settings), folder };
 }

@@ -1,23 +1,18 @@
-/** What every store does. A new one is added to STORES. */
-import { mkdtempSync, rmSync } from "node:fs";
+/** What every store does (stores.fixture.ts). */
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { environment } from "../../test/environment.js";
 import { present } from "../model/base/present.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
 import { streamName } from "../recording/sender/stream_name.js";
 import { StreamReader } from "../recording/stream_reader.js";
 import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
-import { openStore, type Store, type WindowProfile } from "./index.js";
+import type { Store, WindowProfile } from "./index.js";
+import { testedStores } from "./stores.fixture.js";
 
-const STORES = [
-  {
-    name: "duckdb",
-    open: async (folder: string, settings = {}) =>
-      (await openStore(`duckdb:${folder}`, settings)).store,
-  },
-];
-
+const { stores, missing } = testedStores(environment);
 const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
 /** Noon, so that nothing crosses midnight by itself. */
 const START = Date.UTC(2026, 10, 20, 12);
@@ -25,7 +20,9 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const MIB = 2 ** 20;
 
-describe.each(STORES)("the store $name", ({ open }) => {
+it.skipIf(true).each(missing)("the store $name: $whyNot", () => {});
+
+describe.each(stores)("the store $name", ({ open, remove, stop }) => {
   let folder: string;
   let store: Store;
   beforeEach(async () => {
@@ -34,8 +31,9 @@ describe.each(STORES)("the store $name", ({ open }) => {
   });
   afterEach(async () => {
     await store.close();
-    rmSync(folder, { recursive: true, force: true });
+    await remove(folder);
   });
+  afterAll(stop);
 
   const reopen = async () => {
     await store.close();

@@ -218,7 +218,8 @@ describe("serve", () => {
   });
 
   test.each([
-    [["--store", "clickhouse://host"], /this store is not known/],
+    [["--store", "postgres://host"], /this store is not known/],
+    [["--store", "clickhouse://127.0.0.1:1"], /cannot use clickhouse:.*no server listens there/],
     [
       ["--store", "duckdb:/proc/none"],
       /TM-E004 cannot write \/proc\/none: no such file or directory$/m,

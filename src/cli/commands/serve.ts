@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { formatBytes, formatDurationBriefly } from "../../model/base/numbers.js";
 import { addressIn } from "../../model/base/quantities.js";
@@ -33,6 +34,7 @@ interface ServeCommandOptions extends CommonOptions {
   readonly config?: string;
   readonly listen?: ServeOptions["listen"];
   readonly store?: string;
+  readonly files?: string;
   readonly demo?: boolean;
   readonly load?: string[];
   readonly tokenFile?: string;
@@ -87,7 +89,11 @@ export function buildCommand(): Command {
     )
     .option(
       "--store <store>",
-      "where to keep recordings, such as duckdb:FOLDER (default: a folder in ~/.local/share)",
+      "where to keep recordings: duckdb:FOLDER, or clickhouse://USER:PASSWORD@HOST:8123/DATABASE (default: a folder in ~/.local/share)",
+    )
+    .option(
+      "--files <folder>",
+      "with ClickHouse: where to keep what is not in its database (default: a folder in ~/.local/share)",
     )
     .option(
       "--demo",
@@ -161,6 +167,7 @@ async function serve(given: ServeCommandOptions): Promise<void> {
       await runServer({
         listen: options.listen ?? DEFAULT_LISTEN,
         store,
+        ...{ files: options.files, usual: dirname(usualFolder) },
         ...(options.labelValues === undefined ? {} : { labelValues: options.labelValues }),
         demo: options.demo === true,
         load: options.load ?? [],
@@ -275,7 +282,7 @@ function reloading(
 const inFile = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** Settings that a running server cannot change. */
-const AT_START = ["listen", "store", "labelValues", "load", "watch", "policy"] as const;
+const AT_START = ["listen", "store", "files", "labelValues", "load", "watch", "policy"] as const;
 
 async function copyStore(
   store: string,

@@ -62,6 +62,7 @@ export const ERROR_IDS = [
   "TM-E081",
   "TM-E082",
   "TM-E083",
+  "TM-E084",
   "TM-E085",
   "TM-E086",
   "TM-E090",

@@ -45,3 +45,20 @@ export function tokenRefused(url: string): TidemarkError {
     "name a file that holds it with --token-file, or set TIDEMARK_TOKEN",
   );
 }
+
+/** TM-E084: the ClickHouse that --store names does not answer, refuses, or cannot be used. `number`: ClickHouse's own number
+ * of the error, or "". */
+export function databaseUnusable(
+  place: string,
+  reason: string,
+  next: string,
+  number = "",
+): TidemarkError {
+  return new TidemarkError(
+    "TM-E084",
+    2,
+    `cannot use ${oneLine(place)}: ${oneLine(reason)}`,
+    number === "" ? "" : `ClickHouse's error ${number}`,
+    next,
+  );
+}

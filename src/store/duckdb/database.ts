@@ -30,8 +30,21 @@ import { reasonOf } from "../../model/errors/reason.js";
 import { storeInUse } from "../../model/errors/server_errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
 import { isCoarser, MERGED_TIER, TIERS, type Tier } from "../interface/tiers.js";
+import { DayWriter } from "./day_writer.js";
+import { dayNamed } from "./days.js";
 import { KeptSums } from "./kept_sums.js";
-import { TABLES, type TableName } from "./schema.js";
+import {
+  DAY_TABLES,
+  type Day,
+  type DayTable,
+  type DayWrite,
+  META_TABLES,
+  type RowDatabase,
+  type Rows,
+  type RunStatement,
+  type StreamEnds,
+} from "./row_database.js";
+import { type AddRow, TABLES, type TableName } from "./schema.js";
 
 /** Raised with every change to a table. */
 const STORE_VERSION = 2;
@@ -40,20 +53,11 @@ const HEADS_BYTES: Bytes = 3 * 4096;
 const MAGIC_AT: Bytes = 8;
 /** It has no coarser tiers; its files are used as they are. */
 const OLDEST_VERSION = 1;
-const MS_PER_DAY = 86_400_000;
 const LONGEST_QUERY_MS = 20_000;
 const DAY_FILE = /^(\d{4}-\d\d-\d\d)(?:\.(10m|1h|1d))?\.duckdb$/;
 /** Days whose series are read in one query. */
 const MERGED_AT_ONCE = 50;
 const UNFINISHED = ".unfinished";
-
-export const DAY_TABLES = [
-  "metrics",
-  "profiles",
-  "samples",
-  "events",
-] as const satisfies TableName[];
-export const META_TABLES = ["series", "frames", "stacks", "labels"] as const satisfies TableName[];
 
 /** Tables of a day of a coarser tier. `carry_ms`: how long a row holds. `instances`: those that a merged profile is the sum
  * of, a mean over its bucket. */
@@ -66,22 +70,7 @@ const ROLLED: Readonly<Record<string, string>> = {
 
 const execute = promisify(execFile);
 
-export type Rows = Record<string, DuckDBValue>[];
-
-/** "2026-11-25" */
-export type Day = string;
-
-export function dayNamed(timeMs: TimeMs): Day {
-  return new Date(Math.floor(timeMs / MS_PER_DAY) * MS_PER_DAY).toISOString().slice(0, 10);
-}
-
-/** A test of whether a time is on that day. It is much faster than naming the day of each row. */
-export function isOn(day: Day): (timeMs: TimeMs) => boolean {
-  const startMs = Date.parse(day);
-  return (timeMs) => timeMs >= startMs && timeMs < startMs + MS_PER_DAY;
-}
-
-export class StoreDatabase {
+export class StoreDatabase implements RowDatabase {
   readonly #folder: string;
   readonly #instance: DuckDBInstance;
   readonly #days = new Map<Day, Tier>();
@@ -89,7 +78,6 @@ export class StoreDatabase {
   #retired: string[] = [];
   #building: DuckDBConnection | null = null;
   #isEnding = false;
-  /** Every change of profiles and samples must be reported to it. */
   readonly sums = new KeptSums();
   /** The connection that writes days; only one write runs at a time. */
   readonly writer: DuckDBConnection;
@@ -131,22 +119,7 @@ export class StoreDatabase {
     if (version !== null && (version < OLDEST_VERSION || version > STORE_VERSION)) {
       throw unknownVersion(this.#folder, version, STORE_VERSION);
     }
-    for (const table of META_TABLES) {
-      await writer.run(`CREATE TABLE IF NOT EXISTS ${table} (${columnsOf(table)})`);
-    }
-    await writer.run(
-      "CREATE TABLE IF NOT EXISTS streams (stream VARCHAR PRIMARY KEY, end_offset BIGINT)",
-    );
-    await writer.run(
-      `CREATE TABLE IF NOT EXISTS verdicts (stream VARCHAR PRIMARY KEY, ts_ms BIGINT, kind VARCHAR, confidence DOUBLE,
-        summary VARCHAR, growth DOUBLE, limit_bytes DOUBLE, ms_to_limit DOUBLE)`,
-    );
-    // As JSON. An older server that opens this folder does not know the table, and leaves it as it is.
-    await writer.run(
-      "CREATE TABLE IF NOT EXISTS verdict_holders (stream VARCHAR PRIMARY KEY, holders VARCHAR)",
-    );
-    // The oldest day when unused rows were last removed.
-    await writer.run("CREATE TABLE IF NOT EXISTS swept (day VARCHAR)");
+    await createMetaTables(writer, META_TABLES);
     if (version === null) {
       await writer.run(`INSERT INTO about VALUES (${STORE_VERSION})`);
     } else if (version < STORE_VERSION) {
@@ -223,11 +196,21 @@ export class StoreDatabase {
     return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  get folder(): string {
+  get place(): string {
     return this.#folder;
   }
 
-  /** Days that have a file, ascending. */
+  get localTables() {
+    return META_TABLES;
+  }
+
+  /** The tables of meta.duckdb are the store's own. */
+  async keep(): Promise<void> {}
+
+  /** Sizes are read when they are asked for. */
+  async measure(): Promise<void> {}
+
+  /** Days that have a file. */
   get days(): Day[] {
     return [...this.#days.keys()].sort();
   }
@@ -282,7 +265,7 @@ export class StoreDatabase {
   async build(
     day: Day,
     tier: Tier,
-    fill: (connection: DuckDBConnection, schema: string) => Promise<void>,
+    fill: (run: RunStatement, from: string, to: string) => Promise<void>,
   ): Promise<void> {
     const path = this.#unfinishedOf(day, tier);
     const schema = `${schemaNamed(day, tier)}_new`;
@@ -295,7 +278,7 @@ export class StoreDatabase {
           if (this.#isEnding) {
             throw new Error("the store is closing");
           }
-          await fill(connection, schema);
+          await fill((sql) => connection.run(sql), this.schemaOf(day), schema);
           await connection.run(`CHECKPOINT ${schema}`);
         } finally {
           await connection.run(`DETACH ${schema}`);
@@ -359,7 +342,7 @@ export class StoreDatabase {
     removeFile(before.file);
   }
 
-  discard(day: Day, tier: Tier): void {
+  async discard(day: Day, tier: Tier): Promise<void> {
     removeFile(this.#unfinishedOf(day, tier));
   }
 
@@ -375,12 +358,7 @@ export class StoreDatabase {
     }
   }
 
-  /**
-   * A table of several days as one, for a FROM clause; an empty table for no days. Metrics have two more columns:
-   * `carry_ms`, how long a reading of a coarser tier holds (0: a raw one), and `most`, the largest reading that it stands
-   * for.
-   */
-  union(table: (typeof DAY_TABLES)[number], days: readonly Day[]): string {
+  union(table: DayTable, days: readonly Day[]): string {
     const more = table === "metrics" ? ", 0::BIGINT AS carry_ms, value AS most" : "";
     if (days.length === 0) {
       const columns = Object.entries(TABLES[table]).map(
@@ -399,7 +377,6 @@ export class StoreDatabase {
     return `(${parts.join(" UNION ALL ")})`;
   }
 
-  /** How many instances the merged profiles of these days are sums of: columns series_id, ts_ms, instances. */
   rolledCounts(days: readonly Day[]): string {
     const parts = days
       .filter((day) => this.tierOf(day) !== "raw")
@@ -409,7 +386,18 @@ export class StoreDatabase {
       : `(${parts.join(" UNION ALL ")})`;
   }
 
-  /** Reads, also during a write. A query that takes too long ends with an error. */
+  dictionary(table: "stacks" | "frames", ids: readonly bigint[]): string {
+    // The ids are numbers from the database.
+    const id = table === "stacks" ? "stack_id" : "frame_id";
+    return `(SELECT * FROM ${table} JOIN (SELECT unnest([${ids.join(", ")}]::UBIGINT[]) AS ${id}) USING (${id}))`;
+  }
+
+  rowCounts(): string {
+    return `(
+      SELECT series_id, count(*) AS n FROM ${this.union("samples", this.days)} GROUP BY series_id
+      UNION ALL SELECT series_id, count(*) FROM ${this.union("metrics", this.days)} GROUP BY series_id)`;
+  }
+
   async query(
     sql: string,
     parameters: Record<string, DuckDBValue> = {},
@@ -432,7 +420,6 @@ export class StoreDatabase {
     }
   }
 
-  /** As {@link query}, by column. */
   async columns(
     sql: string,
     parameters: Record<string, DuckDBValue>,
@@ -450,6 +437,57 @@ export class StoreDatabase {
   get metaBytes(): Bytes {
     const path = join(this.#folder, "meta.duckdb");
     return sizeOf(path) + sizeOf(`${path}.wal`);
+  }
+
+  async appliedTo(day: Day, streams: readonly string[]): Promise<StreamEnds> {
+    const applied = new Map<string, number>();
+    for (const stream of streams) {
+      const [row] = await rowsOf(
+        this.writer,
+        `SELECT end_offset FROM ${this.schemaOf(day)}.applied WHERE stream = $stream`,
+        { stream },
+      );
+      applied.set(stream, row === undefined ? 0 : Number(row.end_offset));
+    }
+    return applied;
+  }
+
+  /** In one transaction with each stream's offset. */
+  async writeDay(day: Day, addMeta: AddRow, { ends, fill, refer }: DayWrite): Promise<void> {
+    const { writer } = this;
+    await writer.run("BEGIN");
+    try {
+      const schema = this.schemaOf(day);
+      const sink = await DayWriter.open(writer, schema, addMeta);
+      await fill(sink);
+      sink.close();
+      for (const [stream, end] of ends) {
+        await writer.run(`INSERT OR REPLACE INTO ${schema}.applied VALUES ($stream, $end)`, {
+          ...{ stream, end: BigInt(end) },
+        });
+      }
+      await refer();
+      await writer.run("COMMIT");
+    } catch (error) {
+      await writer.run("ROLLBACK").catch(() => {}); // the first error is more informative
+      throw error;
+    }
+  }
+
+  async writtenTo(day: Day): Promise<string> {
+    const [row] = await rowsOf(
+      this.writer,
+      `SELECT count(*) AS streams, sum(end_offset) AS offsets FROM ${this.schemaOf(day)}.applied`,
+    );
+    return `${row?.streams} ${row?.offsets}`;
+  }
+
+  async endLateRows(earlier: Day, day: Day): Promise<void> {
+    await this.writer.run(
+      `UPDATE ${this.schemaOf(earlier)}.profiles p SET carry_ms = greatest(0, n.ts_ms - p.ts_ms)
+        FROM (SELECT series_id, min(ts_ms) AS ts_ms FROM ${this.schemaOf(day)}.profiles GROUP BY series_id) n
+        WHERE p.series_id = n.series_id AND p.ts_ms + p.carry_ms > n.ts_ms`,
+    );
   }
 
   /** Copies all files; nothing may be written meanwhile. A process of its own copies them: a file's lock ends when any
@@ -480,7 +518,7 @@ export class StoreDatabase {
   }
 }
 
-async function openInstance(path: string, folder: string): Promise<DuckDBInstance> {
+export async function openInstance(path: string, folder: string): Promise<DuckDBInstance> {
   try {
     // Never use the network: extensions that are not built in are not needed.
     return await DuckDBInstance.create(path, {
@@ -515,11 +553,38 @@ export async function rowsOf(
   return reader.getRowObjects() as Rows;
 }
 
+/** `tables`: those of {@link META_TABLES} to create. */
+export async function createMetaTables(
+  connection: DuckDBConnection,
+  tables: readonly TableName[],
+): Promise<void> {
+  for (const table of tables) {
+    await connection.run(`CREATE TABLE IF NOT EXISTS ${table} (${columnsOf(table)})`);
+  }
+  await connection.run(
+    "CREATE TABLE IF NOT EXISTS streams (stream VARCHAR PRIMARY KEY, end_offset BIGINT)",
+  );
+  await connection.run(
+    `CREATE TABLE IF NOT EXISTS verdicts (stream VARCHAR PRIMARY KEY, ts_ms BIGINT, kind VARCHAR, confidence DOUBLE,
+      summary VARCHAR, growth DOUBLE, limit_bytes DOUBLE, ms_to_limit DOUBLE)`,
+  );
+  // As JSON. An older server that opens this folder does not know the table, and leaves it as it is.
+  await connection.run(
+    "CREATE TABLE IF NOT EXISTS verdict_holders (stream VARCHAR PRIMARY KEY, holders VARCHAR)",
+  );
+  // The oldest day when unused rows were last removed.
+  await connection.run("CREATE TABLE IF NOT EXISTS swept (day VARCHAR)");
+}
+
 function schemaNamed(day: Day, tier: Tier): string {
   return `day_${day.replaceAll("-", "_")}${tier === "raw" ? "" : `_${tier}`}`;
 }
 
-async function createDay(connection: DuckDBConnection, schema: string, tier: Tier): Promise<void> {
+export async function createDay(
+  connection: DuckDBConnection,
+  schema: string,
+  tier: Tier,
+): Promise<void> {
   for (const [table, columns] of tablesOf(tier)) {
     await connection.run(`CREATE TABLE IF NOT EXISTS ${schema}.${table} (${columns})`);
   }

@@ -5,7 +5,8 @@
 import { createHash } from "node:crypto";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { LabelUse } from "../interface/store.js";
-import { type Rows, rowsOf, type StoreDatabase } from "./database.js";
+import { rowsOf } from "./database.js";
+import type { RowDatabase, Rows } from "./row_database.js";
 
 export const OVERFLOW = "__overflow__";
 /** Values beyond the budget that are counted, of a label and of all labels. */
@@ -39,7 +40,7 @@ export class LabelBudget {
   }
 
   /** `most`: values of each label of a service. Values that were accepted before stay accepted. */
-  static async open(database: StoreDatabase, most: number): Promise<LabelBudget> {
+  static async open(database: RowDatabase, most: number): Promise<LabelBudget> {
     const budget = new LabelBudget(most);
     const { metaWriter } = database;
     await metaWriter.run(
@@ -75,14 +76,18 @@ export class LabelBudget {
   }
 
   /** Writes accepted values, which must be stored before rows that use them: a restart accepts the same ones. */
-  async commit({ metaWriter }: StoreDatabase): Promise<void> {
+  async commit(database: RowDatabase): Promise<void> {
     if (this.#added.length === 0) {
       return;
     }
     const added = this.#added;
     this.#added = [];
     try {
-      await metaWriter.run(
+      await database.keep(
+        "label_values",
+        added.map(({ service, label, value }) => [service, label, value]),
+      );
+      await database.metaWriter.run(
         `INSERT OR IGNORE INTO label_values SELECT r.service, r.label, r.value FROM (${ROWS_SQL})`,
         { rows: JSON.stringify(added) },
       );

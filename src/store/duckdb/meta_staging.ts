@@ -1,19 +1,17 @@
 /** Rows of meta.duckdb, collected and written at once. Existing rows stay, except that a series is replaced. */
 import { DuckDBDataChunkWriter } from "@duckdb/node-api";
-import { META_TABLES, type StoreDatabase } from "./database.js";
+import { META_TABLES, type MetaTable, type RowDatabase } from "./row_database.js";
 import { type AddRow, type ColumnValue, TABLES, type TableName } from "./schema.js";
 import { storedValue } from "./stored_value.js";
 
-type MetaTable = (typeof META_TABLES)[number];
-
 export class MetaStaging {
-  readonly #database: StoreDatabase;
+  readonly #database: RowDatabase;
   /** By id; a newer row replaces an older one. */
   readonly #rows = new Map<MetaTable, Map<bigint, readonly ColumnValue[]>>();
   #isPrepared = false;
   #noted: Set<bigint> | null = null;
 
-  constructor(database: StoreDatabase) {
+  constructor(database: RowDatabase) {
     this.#database = database;
   }
 
@@ -53,9 +51,13 @@ export class MetaStaging {
     if (this.#rows.size === 0) {
       return;
     }
-    const { metaWriter } = this.#database;
+    const { metaWriter, localTables } = this.#database;
     await this.#prepare();
     for (const [table, rows] of this.#rows) {
+      await this.#database.keep(table, rows.values());
+    }
+    const local = [...this.#rows].filter(([table]) => localTables.includes(table));
+    for (const [table, rows] of local) {
       await metaWriter.run(`DELETE FROM staged_${table}`);
       const appender = await metaWriter.createAppender(`staged_${table}`, "main", "temp");
       const writer = DuckDBDataChunkWriter.forAppender(appender);
@@ -68,7 +70,7 @@ export class MetaStaging {
     }
     await metaWriter.run("BEGIN");
     try {
-      for (const table of this.#rows.keys()) {
+      for (const [table] of local) {
         const id = Object.keys(TABLES[table])[0] ?? "";
         if (table === "series") {
           await metaWriter.run(
@@ -91,7 +93,7 @@ export class MetaStaging {
     if (this.#isPrepared) {
       return;
     }
-    for (const table of META_TABLES) {
+    for (const table of this.#database.localTables) {
       await this.#database.metaWriter.run(
         `CREATE TEMP TABLE staged_${table} AS SELECT * FROM ${table} LIMIT 0`,
       );

@@ -3,7 +3,7 @@ import { float64At, itemAt, uint8At, uint32At } from "../../model/base/columns.j
 import type { TimeMs } from "../../model/base/units.js";
 import type { MetaBatch, MetricBatch, SeriesRow } from "../../recording/batches.js";
 import type { StreamItem } from "../../recording/stream_reader.js";
-import { type Day, dayNamed, isOn } from "./database.js";
+import { type Day, dayNamed, isOn } from "./days.js";
 import type { SampleTarget } from "./sample_chunks.js";
 import { SampleRows } from "./sample_rows.js";
 import type { AddRow } from "./schema.js";

@@ -18,9 +18,9 @@ import { ownFrame } from "../../../model/documents/own_code.js";
 import { FrameKind } from "../../../model/profile/profile.js";
 import type { ServiceSpan } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
-import type { Rows, StoreDatabase } from "../database.js";
+import type { RowReader, Rows } from "../row_database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
-import { CARRY_MS, windowValues } from "./gauge.js";
+import { CARRY_MS, windowValues, within } from "./gauge.js";
 import { framesOfStacks } from "./profile.js";
 import { byService, processOf, type StoredProcess } from "./stored_process.js";
 
@@ -44,11 +44,12 @@ const LONGEST_SITE_STEP_MS: Millis = 4 * HOUR_MS;
 const MOST_STACKS = 300;
 
 /** Services with an RSS in the window, by name. */
-export async function fleetServices(
-  database: StoreDatabase,
-  window: Window,
-): Promise<ServiceSpan[]> {
-  const metrics = database.union("metrics", database.daysIn(window.startMs, window.endMs));
+export async function fleetServices(database: RowReader, window: Window): Promise<ServiceSpan[]> {
+  const metrics = database.union("metrics", database.daysIn(window.startMs, window.endMs), {
+    ...within(window),
+    names: ["treeRssBytes"],
+    newest: true,
+  });
   const rows = await database.query(
     `SELECT s.service, count(*) AS processes, max(m.last_ms) AS last_ms FROM (
         SELECT series_id, max(ts_ms) AS last_ms FROM ${metrics}
@@ -66,15 +67,19 @@ export async function fleetServices(
 
 /** Without sites, in the order of `services`. */
 export async function fleetEvidence(
-  database: StoreDatabase,
+  database: RowReader,
   services: readonly string[],
   window: Window,
 ): Promise<ServiceEvidence[]> {
   if (services.length === 0) {
     return [];
   }
-  const metrics = database.union("metrics", database.daysIn(window.startMs, window.endMs));
   const names = services.map((_, at) => `$service_${at}`).join(", ");
+  const metrics = database.union("metrics", database.daysIn(window.startMs, window.endMs), {
+    ...within(window),
+    of: `s.service IN (${names})`,
+    names: ["treeRssBytes", "cgroupLimitBytes"],
+  });
   const rows = await database.query(
     `WITH root AS (
         SELECT s.* FROM series s WHERE s.series_id = s.root_id AND s.service IN (${names})),
@@ -126,7 +131,7 @@ function evidenceOf(
 
 /** By process (the name of its stream): live bytes of the lines that its stacks are attributed to, 0 where a profile has none. */
 export async function fleetSites(
-  database: StoreDatabase,
+  database: RowReader,
   streams: readonly string[],
   window: Window,
 ): Promise<Map<string, SiteReadings[]>> {
@@ -134,8 +139,11 @@ export async function fleetSites(
     return new Map();
   }
   const days = database.daysIn(window.startMs, window.endMs);
-  const [profiles, samples] = [database.union("profiles", days), database.union("samples", days)];
   const names = streams.map((_, at) => `$stream_${at}`).join(", ");
+  const of = `s.root_id IN (SELECT series_id FROM series WHERE stream IN (${names}))`;
+  const profiles = database.union("profiles", days, { ...within(window), of });
+  // Samples may be older than the profile that uses them.
+  const samples = database.union("samples", days, { beforeMs: window.endMs, of });
   const chosen = `WITH root AS (SELECT series_id, stream FROM series WHERE stream IN (${names})),
     own AS (SELECT s.series_id, root.stream FROM series s JOIN root ON root.series_id = s.root_id),
     chosen AS (
@@ -167,7 +175,7 @@ export async function fleetSites(
   return sitesOf(times, rows, await stacksOf(database, rows));
 }
 
-async function stacksOf(database: StoreDatabase, rows: Rows): Promise<Map<bigint, FrameJson[]>> {
+async function stacksOf(database: RowReader, rows: Rows): Promise<Map<bigint, FrameJson[]>> {
   const kinds = Object.keys(FrameKind) as (keyof typeof FrameKind)[];
   return new Map(
     [

@@ -2,8 +2,8 @@
 import type { SizedProcess, SizeEvidence } from "../../../diagnose/index.js";
 import type { Millis } from "../../../model/base/units.js";
 import type { Window } from "../../interface/window.js";
-import type { Rows, StoreDatabase } from "../database.js";
-import { CARRY_MS, windowValues } from "./gauge.js";
+import type { RowReader, Rows } from "../row_database.js";
+import { CARRY_MS, windowValues, within } from "./gauge.js";
 import { byService, processOf, type StoredProcess } from "./stored_process.js";
 
 const HOUR_MS: Millis = 3_600_000;
@@ -13,7 +13,7 @@ const HOUR_MS: Millis = 3_600_000;
  * its child processes share are counted once.
  */
 export async function fleetPeaks(
-  database: StoreDatabase,
+  database: RowReader,
   services: readonly string[],
   window: Window,
 ): Promise<SizeEvidence[]> {
@@ -21,8 +21,13 @@ export async function fleetPeaks(
     return [];
   }
   const days = database.daysIn(window.startMs, window.endMs);
-  const [metrics, events] = [database.union("metrics", days), database.union("events", days)];
   const names = services.map((_, at) => `$service_${at}`).join(", ");
+  const need = { ...within(window), of: `s.service IN (${names})` };
+  const metrics = database.union("metrics", days, {
+    ...need,
+    names: ["treeRssBytes", "treePssBytes", "cgroupUsageBytes", "cgroupLimitBytes"],
+  });
+  const events = database.union("events", days, need);
   const rows = await database.query(
     `WITH root AS (
         SELECT s.* FROM series s WHERE s.series_id = s.root_id AND s.service IN (${names})),

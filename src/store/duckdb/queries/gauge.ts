@@ -1,5 +1,6 @@
 /** SQL for gauges: a reading is valid until the next one; readings are averaged over time, then summed over series. */
 import type { DuckDBValue } from "@duckdb/node-api";
+import type { TimeMs } from "../../../model/base/units.js";
 import type { SeriesName } from "../../../model/wire/services.js";
 import type { Selection } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
@@ -15,15 +16,12 @@ const RARE_CARRY = "greatest(600000, (m.ts_ms - s.recorded_ms) * 0.15)";
 
 /** Names of the metrics, and whether they cover only the recorded program's first process. */
 const SOURCES: Readonly<
-  Record<
-    SeriesName,
-    { readonly condition: string; readonly ofRoot: boolean; readonly carry: string }
-  >
+  Record<SeriesName, { readonly names: string[]; readonly ofRoot: boolean; readonly carry: string }>
 > = {
-  rssBytes: { condition: "m.name = 'treeRssBytes'", ofRoot: true, carry: String(CARRY_MS) },
-  pssBytes: { condition: "m.name = 'treePssBytes'", ofRoot: true, carry: RARE_CARRY },
-  liveBytes: { condition: "m.name = 'liveBytes'", ofRoot: false, carry: String(CARRY_MS) },
-  ledger: { condition: "m.name LIKE 'ledger.%'", ofRoot: false, carry: RARE_CARRY },
+  rssBytes: { names: ["treeRssBytes"], ofRoot: true, carry: String(CARRY_MS) },
+  pssBytes: { names: ["treePssBytes"], ofRoot: true, carry: RARE_CARRY },
+  liveBytes: { names: ["liveBytes"], ofRoot: false, carry: String(CARRY_MS) },
+  ledger: { names: ["ledger.%"], ofRoot: false, carry: RARE_CARRY },
 };
 
 /** How long a raw reading of any metric is valid, of the readings `m` and their series `s`. */
@@ -39,7 +37,8 @@ export function readingsSql(
   name: SeriesName,
   { metrics, group, where }: { metrics: string; group: string; where: string },
 ): string {
-  const { condition, ofRoot, carry } = SOURCES[name];
+  const { names, ofRoot, carry } = SOURCES[name];
+  const condition = names.map((each) => `m.name LIKE '${each}'`).join(" OR ");
   return `SELECT ${group} AS grp, m.series_id, m.ts_ms, m.value,
       least(
         coalesce(lead(m.ts_ms) OVER (PARTITION BY m.series_id, m.name ORDER BY m.ts_ms), 9007199254740991),
@@ -47,7 +46,7 @@ export function readingsSql(
         CASE WHEN s.ended_ms > 0 THEN s.ended_ms ELSE 9007199254740991 END
       ) AS until_ms
     FROM ${metrics} m JOIN series s USING (series_id)
-    WHERE ${condition} ${ofRoot ? "AND s.series_id = s.root_id" : ""} AND (${where})
+    WHERE (${condition}) ${ofRoot ? "AND s.series_id = s.root_id" : ""} AND (${where})
       AND m.ts_ms >= $start_ms - 86400000 AND m.ts_ms < $end_ms`;
 }
 
@@ -86,6 +85,16 @@ export function selectionValues({
     ...(version === undefined ? {} : { version }),
     ...(stream === undefined ? {} : { stream }),
   };
+}
+
+/** The names of its metrics. */
+export function metricNames(name: SeriesName): string[] {
+  return SOURCES[name].names;
+}
+
+/** Rows of a window. */
+export function within({ startMs, endMs }: Window): { fromMs: TimeMs; beforeMs: TimeMs } {
+  return { fromMs: Math.round(startMs), beforeMs: Math.round(endMs) };
 }
 
 export function windowValues({ startMs, endMs }: Window): Record<string, DuckDBValue> {

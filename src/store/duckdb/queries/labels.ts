@@ -7,8 +7,8 @@ import {
   type LabelQuery,
   STREAM_LABEL,
 } from "../../interface/labels.js";
-import type { StoreDatabase } from "../database.js";
-import { windowValues } from "./gauge.js";
+import type { RowReader } from "../row_database.js";
+import { windowValues, within } from "./gauge.js";
 import { PatternBudget } from "./patterns.js";
 import { byGroup, stepsOf, stepValues } from "./series.js";
 
@@ -67,7 +67,7 @@ function valueSql(name: string, key: string): Condition {
 
 /** A condition on the series `s`. Throws TidemarkError for a regular expression that is invalid, or takes too long. */
 export async function matchersSql(
-  database: StoreDatabase,
+  database: RowReader,
   matchers: readonly LabelMatcher[],
 ): Promise<Condition> {
   const parts: string[] = [];
@@ -89,9 +89,10 @@ export async function matchersSql(
 }
 
 /** The series of a query, for a FROM clause: columns of `series` as `s`. */
-async function chosen(database: StoreDatabase, query: LabelQuery): Promise<Condition> {
-  const profiles = database.union("profiles", database.daysIn(query.startMs, query.endMs));
+async function chosen(database: RowReader, query: LabelQuery): Promise<Condition> {
   const condition = await matchersSql(database, query.matchers);
+  const days = database.daysIn(query.startMs, query.endMs);
+  const profiles = database.union("profiles", days, { ...within(query), of: condition.sql });
   return {
     sql: `(SELECT s.* FROM series s WHERE (${condition.sql}) AND s.series_id IN (
       SELECT p.series_id FROM ${profiles} p WHERE p.ts_ms >= $start_ms AND p.ts_ms < $end_ms)) s`,
@@ -99,7 +100,7 @@ async function chosen(database: StoreDatabase, query: LabelQuery): Promise<Condi
   };
 }
 
-export async function labelNames(database: StoreDatabase, query: LabelQuery): Promise<string[]> {
+export async function labelNames(database: RowReader, query: LabelQuery): Promise<string[]> {
   const { sql, values } = await chosen(database, query);
   const used = [...COLUMNS].map(([name, column]) => `bool_or(${column} <> '') AS "${name}"`);
   const [row] = await database.query(`SELECT ${used.join(", ")} FROM ${sql}`, values);
@@ -114,7 +115,7 @@ export async function labelNames(database: StoreDatabase, query: LabelQuery): Pr
 }
 
 export async function labelValues(
-  database: StoreDatabase,
+  database: RowReader,
   name: string,
   query: LabelQuery,
 ): Promise<string[]> {
@@ -124,7 +125,7 @@ export async function labelValues(
 
 /** Combinations of values of these labels. */
 export async function labelSets(
-  database: StoreDatabase,
+  database: RowReader,
   names: readonly string[],
   query: LabelQuery,
 ): Promise<string[][]> {
@@ -140,7 +141,7 @@ export async function labelSets(
 
 /** Sums over series. A gauge is the mean over each step; allocated bytes are the sum of the profiles in it. */
 export async function figureSeries(
-  database: StoreDatabase,
+  database: RowReader,
   query: FigureSeriesQuery,
 ): Promise<FigureSeries[]> {
   const days = database.daysIn(query.startMs - MS_PER_DAY, query.endMs);
@@ -148,8 +149,10 @@ export async function figureSeries(
   const labels = query.groupBy.map((name, at) => valueSql(name, `asked${at}`));
   const steps = stepsOf(query, query.stepMs);
   const sql = (query.figure.startsWith("live") ? GAUGE_SQL : SUM_SQL)({
-    profiles: database.union("profiles", days),
-    samples: database.union("samples", days),
+    profiles: database.union("profiles", days, {
+      ...{ fromMs: query.startMs - MS_PER_DAY, beforeMs: query.endMs, of: condition.sql },
+    }),
+    samples: database.union("samples", days, { beforeMs: query.endMs, of: condition.sql }),
     group: `to_json([${labels.map((label) => label.sql).join(", ")}]::VARCHAR[])`,
     where: condition.sql,
     ofSamples: query.figure.endsWith("Objects"),

@@ -1,15 +1,15 @@
 /** Starts, ends and kills of recorded programs: what the alerts about restarts, OOM kills and silence need. */
 import type { ProcessLife } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
-import type { StoreDatabase } from "../database.js";
+import type { RowReader } from "../row_database.js";
 import { windowValues } from "./gauge.js";
 
-export async function processLives(
-  database: StoreDatabase,
-  window: Window,
-): Promise<ProcessLife[]> {
+export async function processLives(database: RowReader, window: Window): Promise<ProcessLife[]> {
   const days = database.daysIn(window.startMs, window.endMs);
-  const [metrics, events] = [database.union("metrics", days), database.union("events", days)];
+  const within = { fromMs: window.startMs, beforeMs: window.endMs };
+  const names = ["treeRssBytes", "gpu.%"];
+  const metrics = database.union("metrics", days, { ...within, names, newest: true });
+  const events = database.union("events", days, within);
   const rows = await database.query(
     `WITH readings AS (
         SELECT series_id, name, ts_ms, value FROM ${metrics}

@@ -7,7 +7,7 @@
 import type { DuckDBValue } from "@duckdb/node-api";
 import type { Millis } from "../../../model/base/units.js";
 import { badUsage, oneLine, type TidemarkError } from "../../../model/errors/errors.js";
-import type { StoreDatabase } from "../database.js";
+import type { RowReader } from "../row_database.js";
 
 const MOST_SIZE = 10_000;
 /** More than people write: a repetition's bound is rarely above 100. */
@@ -31,7 +31,7 @@ export class PatternBudget {
    * TidemarkError for an invalid pattern, and when a limit is reached.
    */
   async matching(
-    database: StoreDatabase,
+    database: RowReader,
     pattern: string,
     values: { readonly sql: string; readonly values: Record<string, DuckDBValue> },
   ): Promise<string> {

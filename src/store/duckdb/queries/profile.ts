@@ -6,25 +6,25 @@ import { newSiteTable } from "../../../model/profile/site_columns.js";
 import { ProfileTablesBuilder } from "../../../model/profile/tables_builder.js";
 import type { ProfileQuery, WindowProfile } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
-import type { StoreDatabase } from "../database.js";
 import { type KeptStack, type KeptSums, type SpanSums, SUMMED } from "../kept_sums.js";
+import type { RowReader, Rows } from "../row_database.js";
 import { selectionSql, selectionValues } from "./gauge.js";
 import { matchersSql } from "./labels.js";
 import { type Selected, windowSums } from "./window_sums.js";
 
 /** Class b has ages of 2^(b-1) to 2^b ms. */
-function agesSql({ ages }: ProfileQuery): string {
-  if (ages === undefined) {
-    return "true";
-  }
-  const least = Math.ceil(Math.log2(Math.max(1, ages.leastMs))) + 1;
-  const most = Math.floor(Math.log2(Math.max(1, ages.mostMs)));
-  return `x.age_bucket BETWEEN ${least} AND ${most}`;
+function agesOf({ ages }: ProfileQuery): Selected["ages"] {
+  return ages === undefined
+    ? undefined
+    : [
+        Math.ceil(Math.log2(Math.max(1, ages.leastMs))) + 1,
+        Math.floor(Math.log2(Math.max(1, ages.mostMs))),
+      ];
 }
 
 /** Of the series `s`. */
 export async function conditionOf(
-  database: StoreDatabase,
+  database: RowReader,
   of: ProfileQuery["of"],
 ): Promise<Selected["condition"]> {
   return "service" in of
@@ -33,14 +33,15 @@ export async function conditionOf(
 }
 
 export async function windowProfile(
-  database: StoreDatabase,
+  database: RowReader,
   query: ProfileQuery,
 ): Promise<WindowProfile> {
   const { of } = query;
   const condition = await conditionOf(database, of);
   const selected = {
     condition,
-    ofSamples: samplesCondition(query),
+    ages: agesOf(query),
+    ofLabels: labelsCondition(query),
     labelSql: query.byLabel === undefined ? "''" : labelSql("$label"),
     service: serviceOf(of),
   };
@@ -67,13 +68,9 @@ function labelSql(name: string): string {
   return `coalesce(list_extract(l.vals, list_position(l.keys, ${name})), '')`;
 }
 
-function samplesCondition(query: ProfileQuery): Selected["ofSamples"] {
-  const { byLabel, where } = query;
+function labelsCondition({ byLabel, where }: ProfileQuery): Selected["ofLabels"] {
   return {
-    sql: [
-      agesSql(query),
-      ...(where === undefined ? [] : [`${labelSql("$where_name")} = $where_value`]),
-    ].join(" AND "),
+    sql: where === undefined ? "true" : `${labelSql("$where_name")} = $where_value`,
     values: {
       ...(byLabel === undefined ? {} : { label: byLabel }),
       ...(where === undefined ? {} : { where_name: where.name, where_value: where.value }),
@@ -166,21 +163,20 @@ interface StoredFrame {
 
 /** By stack id: its frames, leaf first. */
 export async function framesOfStacks(
-  database: StoreDatabase,
+  database: RowReader,
   stackIds: readonly bigint[],
 ): Promise<Map<bigint, StoredFrame[]>> {
   const ids = [...new Set(stackIds)];
   if (ids.length === 0) {
     return new Map();
   }
-  // The ids are numbers from the database.
-  const wanted = `(SELECT unnest([${ids.join(", ")}]::UBIGINT[]) AS stack_id)`;
   const stacks = await database.query(
-    `SELECT stack_id, frame_ids FROM stacks JOIN ${wanted} USING (stack_id)`,
+    `SELECT stack_id, frame_ids FROM ${database.dictionary("stacks", ids)}`,
   );
+  const idsOf = (row: Rows[number]) => (row.frame_ids as unknown as { items: bigint[] }).items;
+  const frameIds = [...new Set(stacks.flatMap(idsOf))];
   const frames = await database.query(
-    `SELECT frame_id, function, file, line, kind FROM frames WHERE frame_id IN (
-      SELECT unnest(frame_ids) FROM stacks JOIN ${wanted} USING (stack_id))`,
+    `SELECT frame_id, function, file, line, kind FROM ${database.dictionary("frames", frameIds)}`,
   );
   const byId = new Map<bigint, StoredFrame>(
     frames.map((row) => [
@@ -194,10 +190,7 @@ export async function framesOfStacks(
     ]),
   );
   return new Map(
-    stacks.map((row) => [
-      row.stack_id as bigint,
-      (row.frame_ids as unknown as { items: bigint[] }).items.flatMap((id) => byId.get(id) ?? []),
-    ]),
+    stacks.map((row) => [row.stack_id as bigint, idsOf(row).flatMap((id) => byId.get(id) ?? [])]),
   );
 }
 

@@ -1,9 +1,17 @@
 import type { SeriesAnswer, SeriesGroup } from "../../../model/wire/services.js";
 import type { SeriesQuery } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
-import type { Rows, StoreDatabase } from "../database.js";
+import type { Need, RowReader, Rows } from "../row_database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
-import { readingsSql, selectionSql, selectionValues, stepsSql, windowValues } from "./gauge.js";
+import {
+  metricNames,
+  readingsSql,
+  selectionSql,
+  selectionValues,
+  stepsSql,
+  windowValues,
+  within,
+} from "./gauge.js";
 import type { Selected } from "./window_sums.js";
 
 const MS_PER_DAY = 86_400_000;
@@ -16,13 +24,13 @@ const GROUP_COLUMNS: Readonly<Record<SeriesGroup, string>> = {
 };
 
 /** A gauge over time. */
-export async function seriesAnswer(
-  database: StoreDatabase,
-  query: SeriesQuery,
-): Promise<SeriesAnswer> {
+export async function seriesAnswer(database: RowReader, query: SeriesQuery): Promise<SeriesAnswer> {
   const steps = stepsOf(query, query.stepMs);
   const readings = readingsSql(query.name, {
-    metrics: query.name === "liveBytes" ? liveBytesIn(database, query) : metricsIn(database, query),
+    metrics:
+      query.name === "liveBytes"
+        ? liveBytesIn(database, query)
+        : metricsIn(database, query, needOf(query)),
     group: GROUP_COLUMNS[query.by],
     where: selectionSql(query),
   });
@@ -41,11 +49,12 @@ export async function seriesAnswer(
 
 /** Mean over the window of the number of instances that reported RSS. */
 export async function runningInstances(
-  database: StoreDatabase,
+  database: RowReader,
   window: Window,
   { sql, values }: Selected["condition"],
 ): Promise<number> {
-  const metrics = metricsIn(database, window);
+  const need = { names: metricNames("rssBytes"), of: sql };
+  const metrics = metricsIn(database, window, need);
   const readings = readingsSql("rssBytes", { metrics, group: "''", where: sql });
   const [row] = await database.query(
     stepsSql(`SELECT * REPLACE (CAST(1 AS DOUBLE) AS value) FROM (${readings})`),
@@ -67,17 +76,30 @@ export function stepValues(stepMs: number, steps: number) {
 }
 
 /** A reading before the window may be valid within it. */
-export function metricsIn(database: StoreDatabase, { startMs, endMs }: Window): string {
-  return database.union("metrics", database.daysIn(startMs - MS_PER_DAY, endMs));
+export function metricsIn(
+  database: RowReader,
+  { startMs, endMs }: Window,
+  need: Pick<Need, "names" | "of">,
+): string {
+  return database.union("metrics", database.daysIn(startMs - MS_PER_DAY, endMs), {
+    ...need,
+    ...within({ startMs: startMs - MS_PER_DAY, endMs }),
+  });
+}
+
+function needOf(query: SeriesQuery): Required<Pick<Need, "names" | "of">> {
+  return { names: metricNames(query.name), of: selectionSql(query) };
 }
 
 /** The same, with the profiles of other profilers, which send no metrics. */
-function liveBytesIn(database: StoreDatabase, window: Window): string {
+function liveBytesIn(database: RowReader, query: SeriesQuery): string {
+  const need = needOf(query);
   const profiles = database.union(
     "profiles",
-    database.daysIn(window.startMs - MS_PER_DAY, window.endMs),
+    database.daysIn(query.startMs - MS_PER_DAY, query.endMs),
+    { fromMs: query.startMs - MS_PER_DAY, beforeMs: query.endMs, of: need.of },
   );
-  return `(SELECT series_id, ts_ms, name, value, carry_ms FROM ${metricsIn(database, window)}
+  return `(SELECT series_id, ts_ms, name, value, carry_ms FROM ${metricsIn(database, query, need)}
     UNION ALL
     SELECT p.series_id, p.ts_ms, 'liveBytes', p.live_bytes, p.carry_ms
     FROM ${profiles} p JOIN series r ON r.series_id = p.series_id

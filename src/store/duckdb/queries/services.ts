@@ -9,9 +9,9 @@ import type {
 } from "../../../model/documents/fleet_document.js";
 import { MERGED_TIER, TIERS, type Tier } from "../../interface/tiers.js";
 import type { Window } from "../../interface/window.js";
-import type { Rows, StoreDatabase } from "../database.js";
+import type { RowReader, Rows } from "../row_database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
-import { CARRY_MS, readingsSql, stepsSql, windowValues } from "./gauge.js";
+import { CARRY_MS, metricNames, readingsSql, stepsSql, windowValues, within } from "./gauge.js";
 import { byGroup, metricsIn, stepsOf, stepValues } from "./series.js";
 
 const MS_PER_DAY = 86_400_000;
@@ -34,7 +34,7 @@ interface Instance {
 }
 
 export async function servicesDocument(
-  database: StoreDatabase,
+  database: RowReader,
   window: Window,
   steps: number,
 ): Promise<ServicesJson> {
@@ -50,7 +50,7 @@ export async function servicesDocument(
 }
 
 export async function serviceDocument(
-  database: StoreDatabase,
+  database: RowReader,
   service: string,
   window: Window,
   steps: number,
@@ -80,7 +80,7 @@ export async function serviceDocument(
 }
 
 export async function instanceRow(
-  database: StoreDatabase,
+  database: RowReader,
   stream: string,
 ): Promise<(InstanceRowJson & { readonly service: string }) | null> {
   const window = { startMs: 0, endMs: FAR_MS };
@@ -90,7 +90,7 @@ export async function instanceRow(
 
 /** The verdicts of instances, the fastest growing first. */
 export async function verdictsDocument(
-  database: StoreDatabase,
+  database: RowReader,
   window: Window,
   kind: string | undefined,
 ): Promise<FleetVerdictsJson> {
@@ -131,7 +131,7 @@ function limitsOf(instances: readonly Instance[]): string[] {
 }
 
 /** What is coarser in the window than it was sent. */
-function tierLimits(database: StoreDatabase, { startMs, endMs }: Window): string[] {
+function tierLimits(database: RowReader, { startMs, endMs }: Window): string[] {
   const days = database.daysIn(startMs, endMs);
   const coarse = TIERS.flatMap((tier) => {
     const day =
@@ -158,15 +158,18 @@ const SEEN = `CASE WHEN m.carry_ms = 0 THEN m.ts_ms WHEN m.name IN ('treeRssByte
 
 /** Recorded programs that reported within the window. */
 async function instancesIn(
-  database: StoreDatabase,
+  database: RowReader,
   window: Window,
   condition: string,
   values: Record<string, string>,
 ): Promise<Instance[]> {
   // A row of a coarser tier holds until a later moment.
   const days = database.daysIn(window.startMs - MS_PER_DAY, window.endMs);
-  const metrics = database.union("metrics", days);
-  const profiles = database.union("profiles", days);
+  const { fromMs, beforeMs } = within(window);
+  const metrics = database.union("metrics", days, {
+    ...{ validFromMs: fromMs, beforeMs, of: condition, newest: true },
+  });
+  const profiles = database.union("profiles", days, { fromMs, beforeMs, of: condition });
   const rows = await database.query(
     `WITH root AS (
         SELECT s.* FROM series s WHERE s.series_id = s.root_id AND (${condition})),
@@ -319,14 +322,14 @@ function newest(all: readonly Instance[]): InstanceRowJson[] {
 }
 
 async function sparklinesOf(
-  database: StoreDatabase,
+  database: RowReader,
   window: Window,
   steps: number,
   where: string,
   values: Record<string, string>,
 ): Promise<Map<string, (number | null)[]>> {
   const stepMs = Math.max(1, Math.ceil((window.endMs - window.startMs) / steps));
-  const metrics = metricsIn(database, window);
+  const metrics = metricsIn(database, window, { names: metricNames("rssBytes"), of: where });
   const sql = stepsSql(readingsSql("rssBytes", { metrics, group: "s.service", where }));
   const count = stepsOf(window, stepMs);
   const rows = await database.query(sql, {
@@ -338,11 +341,13 @@ async function sparklinesOf(
 }
 
 async function eventsOf(
-  database: StoreDatabase,
+  database: RowReader,
   service: string,
   window: Window,
 ): Promise<ServiceJson["events"]> {
-  const events = database.union("events", database.daysIn(window.startMs, window.endMs));
+  const events = database.union("events", database.daysIn(window.startMs, window.endMs), {
+    ...{ ...within(window), of: "s.service = $service" },
+  });
   const rows = await database.query(
     `SELECT e.ts_ms, e.kind, e.body, s.stream, s.pid
     FROM ${events} e JOIN series s USING (series_id)

@@ -1,12 +1,12 @@
 /** What the database's files hold, by service and tier; and what streams are about. */
 import type { StorageUse, StreamAbout } from "../../interface/store.js";
 import { TIERS } from "../../interface/tiers.js";
-import type { StoreDatabase } from "../database.js";
+import type { RowReader } from "../row_database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
 
 const MS_PER_DAY = 86_400_000;
 
-export async function storageUse(database: StoreDatabase): Promise<StorageUse> {
+export async function storageUse(database: RowReader): Promise<StorageUse> {
   const { days } = database;
   const tiers = TIERS.flatMap((tier) => {
     const ofTier = days.filter((day) => database.tierOf(day) === tier);
@@ -24,10 +24,8 @@ export async function storageUse(database: StoreDatabase): Promise<StorageUse> {
         ];
   });
   const rows = await database.query(
-    `SELECT s.service, count(DISTINCT s.series_id) AS processes, sum(r.n)::DOUBLE AS n FROM (
-        SELECT series_id, count(*) AS n FROM ${database.union("samples", days)} GROUP BY series_id
-        UNION ALL SELECT series_id, count(*) FROM ${database.union("metrics", days)} GROUP BY series_id
-      ) r JOIN series s USING (series_id) GROUP BY s.service ORDER BY n DESC, s.service`,
+    `SELECT s.service, count(DISTINCT s.series_id) AS processes, sum(r.n)::DOUBLE AS n
+      FROM ${database.rowCounts()} r JOIN series s USING (series_id) GROUP BY s.service ORDER BY n DESC, s.service`,
   );
   const all = rows.reduce((sum, { n }) => sum + Number(n), 0);
   const bytes = tiers.reduce((sum, tier) => sum + tier.bytes, 0);
@@ -44,7 +42,7 @@ export async function storageUse(database: StoreDatabase): Promise<StorageUse> {
 }
 
 export async function streamsAbout(
-  database: StoreDatabase,
+  database: RowReader,
   streams: readonly string[],
 ): Promise<Map<string, StreamAbout>> {
   const rows = await database.query(

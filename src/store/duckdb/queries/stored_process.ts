@@ -1,7 +1,7 @@
 /** One life of one instance, from a row of its series with its readings. */
 import type { Bytes, TimeMs } from "../../../model/base/units.js";
 import type { Window } from "../../interface/window.js";
-import type { Rows } from "../database.js";
+import type { Rows } from "../row_database.js";
 import { CARRY_MS } from "./gauge.js";
 
 export interface StoredProcess {

@@ -1,8 +1,8 @@
 /** The newest figures of running instances, by service and version. */
 import type { TimeMs } from "../../../model/base/units.js";
 import type { VersionGauges } from "../../interface/store.js";
-import type { Rows, StoreDatabase } from "../database.js";
-import { CARRY_MS, windowValues } from "./gauge.js";
+import type { RowReader, Rows } from "../row_database.js";
+import { CARRY_MS, windowValues, within } from "./gauge.js";
 import { UNMEASURED } from "./services.js";
 
 /** PSS and the ledger are read at growing intervals. */
@@ -15,13 +15,11 @@ const TIME_TO_LIMIT = `CASE
   THEN greatest(1, (coalesce(nullif(u.limit_bytes, 0), v.limit_bytes) - u.rss) / v.growth * ${HOUR_MS})
   ELSE v.ms_to_limit END`;
 
-export async function versionGauges(
-  database: StoreDatabase,
-  nowMs: TimeMs,
-): Promise<VersionGauges[]> {
+export async function versionGauges(database: RowReader, nowMs: TimeMs): Promise<VersionGauges[]> {
   const window = { startMs: nowMs - RARE_MS, endMs: nowMs + RARE_MS };
   const days = database.daysIn(window.startMs, window.endMs);
-  const [metrics, profiles] = [database.union("metrics", days), database.union("profiles", days)];
+  const metrics = database.union("metrics", days, { ...within(window), newest: true });
+  const profiles = database.union("profiles", days, within(window));
   const values = { ...windowValues(window), since_ms: BigInt(Math.round(nowMs - CARRY_MS)) };
   const running = `SELECT s.* FROM series s WHERE s.ended_ms = 0 AND s.root_id IN (
     SELECT DISTINCT r.root_id FROM series r WHERE r.series_id IN (

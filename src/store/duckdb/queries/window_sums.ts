@@ -9,8 +9,8 @@
 import type { DuckDBValue } from "@duckdb/node-api";
 import type { Millis, TimeMs } from "../../../model/base/units.js";
 import type { Window } from "../../interface/window.js";
-import type { StoreDatabase } from "../database.js";
 import { type SpanSums, SUMMED, type SumsKey } from "../kept_sums.js";
+import type { RowReader, SampleWeights } from "../row_database.js";
 import { LONGEST_UNSTORED_MS } from "../sample_rows.js";
 import { LONGEST_CARRY_MS } from "./gauge.js";
 
@@ -32,8 +32,10 @@ interface Part {
 
 export interface Selected {
   readonly condition: { readonly sql: string; readonly values: Record<string, DuckDBValue> };
-  /** A condition on samples `x` and their labels `l`. */
-  readonly ofSamples: { readonly sql: string; readonly values: Record<string, DuckDBValue> };
+  /** Classes of age that count. */
+  readonly ages: SampleWeights["ages"];
+  /** A condition on the labels `l` of samples. */
+  readonly ofLabels: { readonly sql: string; readonly values: Record<string, DuckDBValue> };
   /** The label whose values are distinguished, as SQL; `''` for none. */
   readonly labelSql: string;
   /** If all are of one. */
@@ -43,14 +45,14 @@ export interface Selected {
 /** The sums of spans that make up the window, without those in which the store has no data. Their rows of stacks are those
  * of `database.sums`, within a call of its `use`. */
 export async function windowSums(
-  database: StoreDatabase,
+  database: RowReader,
   window: Window,
   selected: Selected,
 ): Promise<SpanSums[]> {
-  const { condition, ofSamples, labelSql, service } = selected;
+  const { condition, ages, ofLabels, labelSql, service } = selected;
   const { sums } = database;
   const key: SumsKey = {
-    text: JSON.stringify([condition, ofSamples, labelSql]),
+    text: JSON.stringify([condition, ages, ofLabels, labelSql]),
     service,
   };
   const all: SpanSums[] = [];
@@ -94,7 +96,7 @@ function runsOf(
   return runs;
 }
 
-function withData({ days }: StoreDatabase, { startMs, endMs }: Window): Window {
+function withData({ days }: RowReader, { startMs, endMs }: Window): Window {
   const [first, last] = [days[0], days.at(-1)];
   return first === undefined || last === undefined
     ? { startMs, endMs: startMs }
@@ -168,11 +170,7 @@ const livesSql = (profiles: string, counts: string, condition: string) => `
   FROM pieces v LEFT JOIN ${counts} c ON v.root_id = 0 AND c.series_id = v.series_id AND c.ts_ms = v.ts_ms
   GROUP BY step, v.root_id`;
 
-const samplesSql = (
-  profiles: string,
-  samples: string,
-  { condition: { sql: condition }, ofSamples: { sql: ofSamples }, labelSql }: Selected,
-) => `
+const weightsSql = (profiles: string, condition: string) => `
   ${piecesSql(profiles, condition)},
     weighed AS (
       SELECT step, samples_id, sum(ms) AS ms, max(counts) AS counts
@@ -181,23 +179,42 @@ const samplesSql = (
         UNION ALL
         SELECT (ts_ms - $start_ms) // $step_ms, samples_id, 0, 1 FROM held
         WHERE samples_id = profile_id AND ts_ms >= $start_ms)
-      GROUP BY step, samples_id)
+      GROUP BY step, samples_id)`;
+
+const samplesSql = (
+  profiles: string,
+  samples: string,
+  { condition: { sql: condition }, ages, ofLabels: { sql: ofLabels }, labelSql }: Selected,
+) => `
+  ${weightsSql(profiles, condition)}
   SELECT w.step, x.stack_id, x.domain, ${labelSql} AS label,
     ${SUMMED.map((name) => `sum(x.${name} * w.${name.startsWith("live") ? "ms" : "counts"}) AS ${name}`).join(", ")}
   FROM ${samples} x JOIN weighed w ON x.profile_id = w.samples_id
     LEFT JOIN labels l USING (label_id)
-  WHERE x.ts_ms >= $first_ms AND x.ts_ms < $end_ms AND (${ofSamples})
+  WHERE x.ts_ms >= $first_ms AND x.ts_ms < $end_ms AND (${ofLabels})
+    AND ${ages === undefined ? "true" : `x.age_bucket BETWEEN ${ages[0]} AND ${ages[1]}`}
+  GROUP BY ALL`;
+
+/** The same from sums by label, which another database has made. */
+const summedSql = (sums: string, { ofLabels: { sql: ofLabels }, labelSql }: Selected) => `
+  SELECT x.step, x.stack_id, x.domain, ${labelSql} AS label,
+    ${SUMMED.map((name) => `sum(x.${name}) AS ${name}`).join(", ")}
+  FROM ${sums} x LEFT JOIN labels l USING (label_id)
+  WHERE (${ofLabels})
   GROUP BY ALL`;
 
 /** One for each step of the part. */
 async function summed(
-  database: StoreDatabase,
+  database: RowReader,
   { startMs, endMs, stepMs }: Part,
   selected: Selected,
 ): Promise<SpanSums[]> {
-  const { condition, ofSamples } = selected;
+  const { condition, ages, ofLabels } = selected;
   const days = database.daysIn(startMs - LONGEST_CARRY_MS, endMs);
-  const profiles = database.union("profiles", days);
+  const of = condition.sql;
+  const profiles = database.union("profiles", days, {
+    ...{ fromMs: startMs - LONGEST_CARRY_MS, beforeMs: endMs, of },
+  });
   const values = {
     ...condition.values,
     ...{ start_ms: BigInt(startMs), end_ms: BigInt(endMs), step_ms: BigInt(stepMs) },
@@ -211,12 +228,18 @@ async function summed(
     lives.reduce((least, { first_ms: ms }) => Math.min(least, Number(ms)), startMs) -
     LONGEST_UNSTORED_MS -
     1;
-  const samples = database.union("samples", database.daysIn(firstMs, endMs));
-  const columns = await database.columns(samplesSql(profiles, samples, selected), {
-    ...values,
-    ...ofSamples.values,
-    first_ms: BigInt(firstMs),
+  const need = { fromMs: firstMs, beforeMs: endMs, of };
+  const sampleDays = database.daysIn(firstMs, endMs);
+  const sums = database.sampleSums?.(sampleDays, need, {
+    sql: `${weightsSql(profiles, condition.sql)} SELECT step, samples_id, ms, counts FROM weighed`,
+    ages,
   });
+  const columns = await (sums === undefined
+    ? database.columns(
+        samplesSql(profiles, database.union("samples", sampleDays, need), selected),
+        { ...values, ...ofLabels.values, first_ms: BigInt(firstMs) },
+      )
+    : database.columns(summedSql(sums, selected), { ...values, ...ofLabels.values }));
   const steps = Math.ceil((endMs - startMs) / stepMs);
   return Array.from({ length: steps }, (_, step) => {
     const rows = rowsAt(columns.step, step);

@@ -3,8 +3,7 @@ import type { TimeMs } from "../../model/base/units.js";
 import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import type { StreamItem } from "../../recording/stream_reader.js";
-import { type Day, dayNamed, rowsOf, StoreDatabase } from "../duckdb/database.js";
-import { DayWriter } from "../duckdb/day_writer.js";
+import { dayNamed } from "../duckdb/days.js";
 import { LabelBudget } from "../duckdb/label_budget.js";
 import { isMeta, MetaStaging } from "../duckdb/meta_staging.js";
 import { fleetEvidence, fleetServices, fleetSites } from "../duckdb/queries/fleet_evidence.js";
@@ -21,6 +20,7 @@ import {
 } from "../duckdb/queries/services.js";
 import { storageUse, streamsAbout } from "../duckdb/queries/storage.js";
 import { versionGauges } from "../duckdb/queries/version_gauges.js";
+import type { Day, RowDatabase } from "../duckdb/row_database.js";
 import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
 import { changedFromMs, daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
 import type { FigureSeriesQuery, LabelQuery } from "../interface/labels.js";
@@ -39,13 +39,26 @@ import type {
 } from "../interface/store.js";
 import type { Window } from "../interface/window.js";
 import { bytesOf, retainDays } from "./retention.js";
-import { sweep } from "./sweep.js";
 
 const MS_PER_DAY = 86_400_000;
 
-/** The embedded store: DuckDB files in one folder (database.ts). */
-export class DuckdbStore implements Store {
-  readonly #database: StoreDatabase;
+/** Removes metadata that no row refers to any more. */
+export type SweepDatabase<Database extends RowDatabase> = (parts: {
+  readonly database: Database;
+  /** Runs work while nothing else is written. */
+  readonly alone: <Result>(work: () => Promise<Result>) => Promise<Result>;
+  readonly meta: MetaStaging;
+  readonly labels: LabelBudget;
+  /** Those that are open. */
+  readonly streams: ReadonlyMap<string, StreamRows>;
+  /** Streams whose recordings are stored: they stay. */
+  readonly recordings: readonly string[];
+}) => Promise<void>;
+
+/** A store over a database of rows. */
+export class RowStore<Database extends RowDatabase> implements Store {
+  readonly #database: Database;
+  readonly #sweepDatabase: SweepDatabase<Database>;
   readonly #meta: MetaStaging;
   readonly #labels: LabelBudget;
   readonly #streams = new Map<string, StreamRows>();
@@ -57,8 +70,9 @@ export class DuckdbStore implements Store {
   /** When names were swept last, and the most recordings since then. */
   #swept = { atMs: Number.NEGATIVE_INFINITY, recordings: 0 };
 
-  private constructor(database: StoreDatabase, labels: LabelBudget) {
+  private constructor(database: Database, sweep: SweepDatabase<Database>, labels: LabelBudget) {
     this.#database = database;
+    this.#sweepDatabase = sweep;
     this.#labels = labels;
     this.#meta = new MetaStaging(database);
     this.#written = {
@@ -72,13 +86,18 @@ export class DuckdbStore implements Store {
   }
 
   /** Throws TidemarkError. */
-  static async open(folder: string, { labelValues }: StoreSettings): Promise<DuckdbStore> {
-    const database = await StoreDatabase.open(folder);
+  static async open<Database extends RowDatabase>(
+    database: Database,
+    sweep: SweepDatabase<Database>,
+    { labelValues }: StoreSettings,
+  ): Promise<RowStore<Database>> {
     try {
-      return new DuckdbStore(database, await LabelBudget.open(database, labelValues));
+      return new RowStore(database, sweep, await LabelBudget.open(database, labelValues));
     } catch (error) {
       database.close();
-      throw fileUnusable(folder, "write", reasonOf(error).message);
+      throw error instanceof TidemarkError
+        ? error
+        : fileUnusable(database.place, "write", reasonOf(error).message);
     }
   }
 
@@ -102,7 +121,7 @@ export class DuckdbStore implements Store {
         }
         throw error instanceof TidemarkError
           ? error
-          : fileUnusable(this.#database.folder, "write", reasonOf(error).message);
+          : fileUnusable(this.#database.place, "write", reasonOf(error).message);
       } finally {
         this.#dropSums(parts, services);
       }
@@ -142,6 +161,10 @@ export class DuckdbStore implements Store {
     }
     await this.#labels.commit(this.#database);
     await this.#meta.commit();
+    await this.#database.keep(
+      "streams",
+      parts.map(({ stream, endOffset }) => [stream, endOffset]),
+    );
     for (const { stream, endOffset } of parts) {
       await this.#database.metaWriter.run("INSERT OR REPLACE INTO streams VALUES ($stream, $end)", {
         stream,
@@ -162,52 +185,29 @@ export class DuckdbStore implements Store {
     return rows;
   }
 
-  /** Writes the rows of one day and each stream's offset in one transaction. Rows that they refer to are committed first:
-samples without their stack would be lost, but a stack without samples is harmless. */
   async #writeDay(day: Day, parts: readonly StreamPart[]): Promise<void> {
-    const { writer } = this.#database;
-    const applied = await this.#appliedTo(day, parts);
-    await writer.run("BEGIN");
-    try {
-      const target = await DayWriter.open(this.#database, day, this.#meta);
-      const turns = new Turns();
-      for (const { stream, items } of parts) {
-        const rows = this.#streams.get(stream) as StreamRows;
-        const done = applied.get(stream) ?? 0;
-        for (const item of items) {
-          rows.write(item, day, item.endOffset > done ? target : this.#written);
-          await turns.next();
+    const names = parts.map(({ stream }) => stream);
+    const applied = await this.#database.appliedTo(day, names);
+    const newer = parts.filter(({ stream, endOffset }) => endOffset > (applied.get(stream) ?? 0));
+    await this.#database.writeDay(day, this.#meta.add, {
+      ends: new Map(newer.map(({ stream, endOffset }) => [stream, endOffset])),
+      fill: async (sink) => {
+        const turns = new Turns();
+        for (const { stream, items } of parts) {
+          const rows = this.#streams.get(stream) as StreamRows;
+          const done = applied.get(stream) ?? 0;
+          for (const item of items) {
+            sink.begin(stream, item.endOffset);
+            rows.write(item, day, item.endOffset > done ? sink : this.#written);
+            await turns.next();
+          }
         }
-      }
-      target.close();
-      await this.#labels.commit(this.#database);
-      for (const { stream, endOffset } of parts) {
-        if (endOffset > (applied.get(stream) ?? 0)) {
-          await writer.run(
-            `INSERT OR REPLACE INTO ${this.#database.schemaOf(day)}.applied VALUES ($stream, $end)`,
-            { stream, end: BigInt(endOffset) },
-          );
-        }
-      }
-      await this.#meta.commit();
-      await writer.run("COMMIT");
-    } catch (error) {
-      await writer.run("ROLLBACK").catch(() => {}); // the first error is more informative
-      throw error;
-    }
-  }
-
-  async #appliedTo(day: Day, parts: readonly StreamPart[]): Promise<Map<string, number>> {
-    const applied = new Map<string, number>();
-    for (const { stream } of parts) {
-      const [row] = await rowsOf(
-        this.#database.writer,
-        `SELECT end_offset FROM ${this.#database.schemaOf(day)}.applied WHERE stream = $stream`,
-        { stream },
-      );
-      applied.set(stream, Number(row?.end_offset ?? 0));
-    }
-    return applied;
+      },
+      refer: async () => {
+        await this.#labels.commit(this.#database);
+        await this.#meta.commit();
+      },
+    });
   }
 
   async writtenOffsets(): Promise<ReadonlyMap<string, number>> {
@@ -286,12 +286,21 @@ samples without their stack would be lost, but a stack without samples is harmle
 
   putVerdict(verdict: VerdictRow): Promise<void> {
     return this.#oneByOne(async () => {
+      const holders = JSON.stringify(verdict.holders);
+      const timeMs = Math.round(verdict.timeMs);
+      await this.#database.keep("verdict_holders", [[verdict.stream, holders]]);
+      await this.#database.keep("verdicts", [
+        [
+          ...[verdict.stream, timeMs, verdict.kind, verdict.confidence, verdict.summary],
+          ...[verdict.growthBytesPerHour, verdict.limitBytes, verdict.msToLimit],
+        ],
+      ]);
       await this.#database.metaWriter.run(
         `INSERT OR REPLACE INTO verdicts
           VALUES ($stream, $time, $kind, $confidence, $summary, $growth, $limit, $left)`,
         {
           stream: verdict.stream,
-          time: BigInt(Math.round(verdict.timeMs)),
+          time: BigInt(timeMs),
           kind: verdict.kind,
           confidence: verdict.confidence,
           summary: verdict.summary,
@@ -302,7 +311,7 @@ samples without their stack would be lost, but a stack without samples is harmle
       );
       await this.#database.metaWriter.run(
         "INSERT OR REPLACE INTO verdict_holders VALUES ($stream, $holders)",
-        { stream: verdict.stream, holders: JSON.stringify(verdict.holders) },
+        { stream: verdict.stream, holders },
       );
     });
   }
@@ -336,7 +345,7 @@ samples without their stack would be lost, but a stack without samples is harmle
       return;
     }
     try {
-      await sweep({
+      await this.#sweepDatabase({
         database: this.#database,
         alone: (work) => this.#oneByOne(work),
         meta: this.#meta,
@@ -354,6 +363,7 @@ samples without their stack would be lost, but a stack without samples is harmle
   }
 
   async use(): Promise<StoreUse> {
+    await this.#database.measure();
     const [first] = this.#database.days;
     return {
       bytes: bytesOf(this.#database),
@@ -361,7 +371,8 @@ samples without their stack would be lost, but a stack without samples is harmle
     };
   }
 
-  storage(): Promise<StorageUse> {
+  async storage(): Promise<StorageUse> {
+    await this.#database.measure();
     return storageUse(this.#database);
   }
 

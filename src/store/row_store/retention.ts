@@ -5,8 +5,9 @@
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
-import { type Day, dayNamed, rowsOf, type StoreDatabase } from "../duckdb/database.js";
+import { dayNamed } from "../duckdb/days.js";
 import { rollStatements } from "../duckdb/queries/roll_sql.js";
+import type { Day, RowDatabase } from "../duckdb/row_database.js";
 import type { Retained, Retention } from "../interface/store.js";
 import { isCoarser, MERGED_TIER, nextTier, TIER_MS, type Tier } from "../interface/tiers.js";
 
@@ -26,7 +27,7 @@ type RollOutcome = "done" | "busy" | "closing" | "failed";
 type Alone = <Result>(work: () => Promise<Result>) => Promise<Result>;
 
 export async function retainDays(
-  database: StoreDatabase,
+  database: RowDatabase,
   alone: Alone,
   { keepMs, mostBytes, tiers }: Retention,
   nowMs: TimeMs,
@@ -36,6 +37,7 @@ export async function retainDays(
   const failed = new Map<Day, string>();
   const remove = async (day: Day) => {
     await alone(() => database.remove(day));
+    await database.measure();
     removed.push(day);
   };
   const roll = async (day: Day, tier: Tier): Promise<RollOutcome> => {
@@ -50,10 +52,12 @@ export async function retainDays(
       failed.set(day, oneLine(reasonOf(error).message, LONGEST_REASON));
       return "failed";
     }
+    await database.measure();
     rolled.push({ day, tier });
     return "done";
   };
   await alone(() => database.closeRetired());
+  await database.measure();
   const oldest = dayNamed(nowMs - keepMs);
   for (const day of database.days) {
     if (day < oldest) {
@@ -81,7 +85,7 @@ export async function retainDays(
   return { removed, rolled, failed: [...failed].map(([day, reason]) => ({ day, reason })) };
 }
 
-export function bytesOf(database: StoreDatabase): number {
+export function bytesOf(database: RowDatabase): number {
   return database.days.reduce((sum, day) => sum + database.bytesOf(day), database.metaBytes);
 }
 
@@ -96,7 +100,7 @@ function tierAt(ageMs: Millis, tiers: Retention["tiers"]): Tier {
 }
 
 /** The oldest day of the finest tier; undefined if all are in the coarsest. */
-function finest(database: StoreDatabase, days: readonly Day[]): Day | undefined {
+function finest(database: RowDatabase, days: readonly Day[]): Day | undefined {
   return days
     .filter((day) => nextTier(database.tierOf(day)) !== null)
     .reduce<Day | undefined>(
@@ -108,7 +112,7 @@ function finest(database: StoreDatabase, days: readonly Day[]): Day | undefined 
 
 /** @returns false if rows of the day arrived meanwhile; the day is as before, and is rolled up another time. */
 async function rollDay(
-  database: StoreDatabase,
+  database: RowDatabase,
   alone: Alone,
   day: Day,
   tier: Tier,
@@ -116,26 +120,26 @@ async function rollDay(
   if (tier === MERGED_TIER) {
     await alone(() => endLateRows(database, day));
   }
-  const before = await writtenTo(database, day);
+  const before = await database.writtenTo(day);
   const later = database.days.filter((other) => other > day);
-  await database.build(day, tier, async (connection, to) => {
+  await database.build(day, tier, async (run, from, to) => {
     const statements = rollStatements({
-      from: database.schemaOf(day),
+      from,
       to,
       day,
       bucketMs: TIER_MS[tier],
       isMerged: tier === MERGED_TIER,
       isRolled: database.tierOf(day) !== "raw",
-      laterProfiles: database.union("profiles", later),
-      laterMetrics: database.union("metrics", later.slice(0, 1)),
+      laterProfiles: database.union("profiles", later, {}),
+      laterMetrics: database.union("metrics", later.slice(0, 1), {}),
     });
     for (const statement of statements) {
-      await connection.run(statement);
+      await run(statement);
     }
   });
   return alone(async () => {
-    if ((await writtenTo(database, day)) !== before) {
-      database.discard(day, tier);
+    if ((await database.writtenTo(day)) !== before) {
+      await database.discard(day, tier);
       return false;
     }
     await database.replace(day, tier);
@@ -147,24 +151,10 @@ async function rollDay(
  * Profiles that arrived late for days that were merged before hold until those of `day`, whose series end with the merger:
  * the time is written down while it is known.
  */
-async function endLateRows(database: StoreDatabase, day: Day): Promise<void> {
-  const schema = database.schemaOf(day);
+async function endLateRows(database: RowDatabase, day: Day): Promise<void> {
   for (const earlier of database.days.filter((other) => other < day).slice(-LONGEST_CARRY_DAYS)) {
     if (database.tierOf(earlier) === MERGED_TIER) {
-      await database.writer.run(
-        `UPDATE ${database.schemaOf(earlier)}.profiles p SET carry_ms = greatest(0, n.ts_ms - p.ts_ms)
-          FROM (SELECT series_id, min(ts_ms) AS ts_ms FROM ${schema}.profiles GROUP BY series_id) n
-          WHERE p.series_id = n.series_id AND p.ts_ms + p.carry_ms > n.ts_ms`,
-      );
+      await database.endLateRows(earlier, day);
     }
   }
-}
-
-/** Changes with every write to a day. */
-async function writtenTo(database: StoreDatabase, day: Day): Promise<string> {
-  const [row] = await rowsOf(
-    database.writer,
-    `SELECT count(*) AS streams, sum(end_offset) AS offsets FROM ${database.schemaOf(day)}.applied`,
-  );
-  return `${row?.streams} ${row?.offsets}`;
 }

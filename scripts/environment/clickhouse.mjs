@@ -1,0 +1,33 @@
+/** Unpacks Debian's ClickHouse server, and the libraries that this machine lacks, without installing them. */
+import { chmodSync, existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { capture, findOnPath, SetupError, step } from "../command.mjs";
+import { cached } from "./cache.mjs";
+
+const name = "clickhouse-server";
+
+/**
+ * @returns {Promise<string>} absolute path of the root folder: usr/sbin/clickhouse-server and its libraries
+ * @throws {Error} why it is unavailable
+ */
+export async function makeClickhouse() {
+  if (findOnPath("apt-get") === undefined || findOnPath("dpkg") === undefined) {
+    throw new SetupError("needs apt-get and dpkg");
+  }
+  return cached("clickhouse", [name], async (made) => {
+    chmodSync(made, 0o755);
+    await step("apt-get update", "apt-get", ["update", "-q"]);
+    const { output: simulated } = await capture("apt-get", [
+      ...["install", "--simulate", "--no-install-recommends", name],
+    ]);
+    const packages = Array.from(simulated.matchAll(/^Inst (\S+)/gm), ([, each = ""]) => each);
+    const wanted = packages.length > 0 ? packages : [name];
+    await step(`apt-get download ${name}`, "apt-get", ["download", "-q", ...wanted], { cwd: made });
+    for (const file of readdirSync(made).filter((each) => each.endsWith(".deb"))) {
+      await step(`dpkg -x ${file}`, "dpkg", ["-x", join(made, file), made]);
+    }
+    if (!existsSync(join(made, "usr/sbin/clickhouse-server"))) {
+      throw new SetupError("the package has no usr/sbin/clickhouse-server");
+    }
+  });
+}

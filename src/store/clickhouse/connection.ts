@@ -1,0 +1,243 @@
+/**
+ * ClickHouse by HTTP, as every version since 18.16 answers it: a statement in the address, rows of an INSERT in the body.
+ * Sets of ids travel beside a query as tables of its own ("external data"), because a statement's length is limited.
+ */
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { createWriteStream } from "node:fs";
+import { type IncomingMessage, request } from "node:http";
+import { text } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import type { Millis } from "../../model/base/units.js";
+import { badUsage, oneLine, type TidemarkError } from "../../model/errors/errors.js";
+import { databaseUnusable } from "../../model/errors/server_errors.js";
+
+const USUAL_PORT = 8123;
+const USUAL_DATABASE = "tidemark";
+const LONGEST_MS: Millis = 60_000;
+/** Of a statement. */
+const MOST_STATEMENT_BYTES = 64 << 20;
+
+export interface ClickhouseAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+  readonly password: string;
+  readonly database: string;
+}
+
+/** Reads clickhouse://USER:PASSWORD@HOST:PORT/DATABASE. Throws TidemarkError. */
+export function clickhouseAddress(name: string): ClickhouseAddress {
+  const next = "name it as in --store clickhouse://USER:PASSWORD@HOST:8123/DATABASE";
+  const shown = name.replace(/:[^/@]*@/, ":...@");
+  let address: ClickhouseAddress;
+  try {
+    address = partsOf(name);
+  } catch {
+    throw badUsage(`this is not an address of ClickHouse: ${oneLine(shown, 100)}`, next);
+  }
+  if (!/^[A-Za-z_]\w{0,63}$/.test(address.database)) {
+    throw badUsage(
+      `this is not a name of a database: ${oneLine(address.database, 100)}`,
+      "use letters, digits and _",
+    );
+  }
+  return address;
+}
+
+/** Throws if it is no URL, has broken escapes, or has more than an address. */
+function partsOf(name: string): ClickhouseAddress {
+  const url = new URL(name.replace(/^clickhouse:/, "http:"));
+  if (url.search !== "" || url.hash !== "") {
+    throw new Error("an address has no options");
+  }
+  return {
+    // An address of IPv6 has brackets.
+    host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+    // An address of HTTP leaves out port 80.
+    port: /:80(\/|$)/.test(name) ? 80 : Number(url.port) || USUAL_PORT,
+    user: decodeURIComponent(url.username) || "default",
+    password: decodeURIComponent(url.password),
+    database: decodeURIComponent(url.pathname.slice(1)) || USUAL_DATABASE,
+  };
+}
+
+/** The address without its password. */
+export function placeOf({ host, port, user, database }: ClickhouseAddress): string {
+  return `clickhouse://${user}@${host.includes(":") ? `[${host}]` : host}:${port}/${database}`;
+}
+
+/** A table that travels beside a query: one line for each row, values separated by tabs. */
+export interface BesideTable {
+  /** As in "id UInt64". */
+  readonly structure: string;
+  readonly lines: readonly string[];
+}
+
+export type Beside = Readonly<Record<string, BesideTable>>;
+
+export class ClickhouseConnection {
+  readonly #address: ClickhouseAddress;
+  readonly #ending = new AbortController();
+
+  constructor(address: ClickhouseAddress) {
+    this.#address = address;
+  }
+
+  get database(): string {
+    return this.#address.database;
+  }
+
+  get place(): string {
+    return placeOf(this.#address);
+  }
+
+  /** The rows of an answer. Numbers of 64 bits are text. */
+  async rows(sql: string, beside: Beside = {}): Promise<Record<string, unknown>[]> {
+    const answer = await this.#send(
+      `${sql} FORMAT JSONEachRow`,
+      bodyOf(beside),
+      structuresOf(beside),
+    );
+    return (await this.#read(text(answer)))
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  }
+
+  /** Writes the rows of an answer to a file, each as one line of JSON. */
+  async save(sql: string, beside: Beside, path: string): Promise<void> {
+    const answer = await this.#send(
+      `${sql} FORMAT JSONEachRow`,
+      bodyOf(beside),
+      structuresOf(beside),
+    );
+    await this.#read(pipeline(answer, createWriteStream(path, { mode: 0o600 })));
+  }
+
+  async run(sql: string, settings: Readonly<Record<string, string>> = {}): Promise<void> {
+    // A statement may be longer than an address.
+    await this.#read(text(await this.#send(null, { bytes: sql }, settings)));
+  }
+
+  /** `rows`: in the format RowBinary. */
+  async insert(table: string, columns: readonly string[], rows: Uint8Array): Promise<void> {
+    const sql = `INSERT INTO ${this.database}.${table} (${columns.join(", ")}) FORMAT RowBinary`;
+    await this.#read(text(await this.#send(sql, { bytes: rows }, {})));
+  }
+
+  /** Ends requests that are under way. */
+  close(): void {
+    this.#ending.abort();
+  }
+
+  async #send(
+    query: string | null,
+    { bytes, type }: Body,
+    settings: Readonly<Record<string, string>>,
+  ): Promise<IncomingMessage> {
+    const { host, port, user, password } = this.#address;
+    const parameters = new URLSearchParams({
+      ...(query === null ? {} : { query }),
+      // An error that comes late replaces the answer, instead of following it.
+      wait_end_of_query: "1",
+      // The default of old versions.
+      output_format_json_quote_64bit_integers: "1",
+      max_query_size: String(MOST_STATEMENT_BYTES),
+      ...settings,
+    });
+    let answer: IncomingMessage;
+    try {
+      // Unlike fetch(), it passes large answers on without a queue.
+      const sending = request({
+        ...{ host, port, method: "POST", path: `/?${parameters}`, auth: `${user}:${password}` },
+        headers: type === undefined ? {} : { "content-type": type },
+        signal: AbortSignal.any([this.#ending.signal, AbortSignal.timeout(LONGEST_MS)]),
+      });
+      sending.end(bytes);
+      [answer] = (await once(sending, "response")) as [IncomingMessage];
+    } catch (error) {
+      throw this.#unreachable(error);
+    }
+    if (answer.statusCode !== 200) {
+      throw this.#refused(answer.statusCode ?? 0, await this.#read(text(answer)));
+    }
+    return answer;
+  }
+
+  /** An answer may be cut short. */
+  async #read<Result>(answer: Promise<Result>): Promise<Result> {
+    try {
+      return await answer;
+    } catch (error) {
+      throw this.#unreachable(error);
+    }
+  }
+
+  #unreachable(error: unknown): TidemarkError {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = code === "ECONNREFUSED" ? "no server listens there" : message || (code ?? "");
+    return databaseUnusable(this.place, why, "start ClickHouse, or check host and HTTP port");
+  }
+
+  #refused(status: number, said: string): TidemarkError {
+    const [, code = "", reason = ""] =
+      /Code: (\d+)[.,] (?:e\.displayText\(\) = )?(?:DB::Exception: )?(.*?)(?:, e\.what\(\)| \(version|$)/s.exec(
+        said,
+      ) ?? [];
+    const next = NEXT.get(code);
+    return code === ""
+      ? databaseUnusable(
+          this.place,
+          `it answers with HTTP status ${status}`,
+          "check that its HTTP port is ClickHouse's",
+        )
+      : databaseUnusable(
+          this.place,
+          oneLine(reason, 300),
+          next ?? "see ClickHouse's own log",
+          code,
+        );
+  }
+}
+
+const CHECK_USER = "check the user and the password in --store";
+const GRANT =
+  "let the user create, alter, read and write tables of this database, or name another user";
+/** By ClickHouse's number of an error. */
+const NEXT = new Map([
+  ...["192", "193", "194", "195", "516"].map((code) => [code, CHECK_USER] as const),
+  ...["164", "291", "497"].map((code) => [code, GRANT] as const),
+  ["241", "raise max_memory_usage of this user in ClickHouse, or choose a shorter time"] as const,
+  ["243", "free space on the disk of ClickHouse"] as const,
+]);
+
+interface Body {
+  readonly bytes: string | Uint8Array;
+  /** Its content type. */
+  readonly type?: string;
+}
+
+/** Each table as a file of a form. */
+function bodyOf(beside: Beside): Body {
+  const tables = Object.entries(beside);
+  if (tables.length === 0) {
+    return { bytes: "" };
+  }
+  // No value contains a line that begins with it: values are ids and names of partitions.
+  const limit = `--tidemark-${randomUUID()}`;
+  const parts = tables.map(
+    ([name, { lines }]) =>
+      `--${limit}\r\nContent-Disposition: form-data; name="${name}"; filename="${name}"\r\nContent-Type: text/tab-separated-values\r\n\r\n${lines.map((line) => `${line}\n`).join("")}\r\n`,
+  );
+  return {
+    bytes: `${parts.join("")}--${limit}--\r\n`,
+    type: `multipart/form-data; boundary=${limit}`,
+  };
+}
+
+function structuresOf(beside: Beside): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(beside).map(([name, { structure }]) => [`${name}_structure`, structure]),
+  );
+}

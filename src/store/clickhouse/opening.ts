@@ -1,0 +1,88 @@
+/** Opens a database of ClickHouse: creates its tables, and refuses one that cannot be used, in one line. */
+import { unknownVersion } from "../../model/errors/errors.js";
+import { databaseUnusable } from "../../model/errors/server_errors.js";
+import type { ClickhouseConnection } from "./connection.js";
+import { RowBinary } from "./row_binary.js";
+import {
+  CLICKHOUSE_TABLES,
+  type ClickhouseTableName,
+  columnNames,
+  columnTypes,
+  createStatement,
+  type Dialect,
+  dialectOf,
+  literal,
+  OLDEST_TEXT,
+  TABLES_VERSION,
+} from "./tables.js";
+
+const TABLE_NAMES = Object.keys(CLICKHOUSE_TABLES) as ClickhouseTableName[];
+
+/** Throws TidemarkError. */
+export async function prepareDatabase(clickhouse: ClickhouseConnection): Promise<Dialect> {
+  const { database, place } = clickhouse;
+  const [about] = await clickhouse.rows("SELECT version() AS version");
+  const version = String(about?.version ?? "");
+  const dialect = dialectOf(version);
+  if (dialect === null) {
+    throw databaseUnusable(
+      place,
+      `ClickHouse ${version || "of an unknown version"} is too old`,
+      `use ClickHouse ${OLDEST_TEXT} or newer`,
+    );
+  }
+  const found = await clickhouse.rows(
+    `SELECT name FROM system.tables WHERE database = ${literal(database)}`,
+  );
+  const names = new Set(found.map(({ name }) => String(name)));
+  if (names.size > 0) {
+    await refuseOthers(clickhouse, names);
+  }
+  if (TABLE_NAMES.every((table) => names.has(table))) {
+    return dialect;
+  }
+  await clickhouse.run(`CREATE DATABASE IF NOT EXISTS ${database}`);
+  // `about` is created first: a database that a crash left with some of the tables is ours.
+  for (const table of TABLE_NAMES) {
+    await clickhouse.run(createStatement(database, table, dialect));
+  }
+  const rows = new RowBinary();
+  rows.addRow(columnTypes("about"), [TABLES_VERSION]);
+  await clickhouse.insert("about", columnNames("about"), rows.bytes);
+  return dialect;
+}
+
+async function refuseOthers(
+  clickhouse: ClickhouseConnection,
+  names: ReadonlySet<string>,
+): Promise<void> {
+  const { database, place } = clickhouse;
+  const others = [...names].filter((name) => !(TABLE_NAMES as string[]).includes(name)).sort();
+  const columns = await clickhouse.rows(
+    `SELECT table, name, type FROM system.columns WHERE database = ${literal(database)}`,
+  );
+  const isOurs = columns.every(({ table, name, type }) => {
+    const ours: Readonly<Record<string, string>> | undefined =
+      CLICKHOUSE_TABLES[table as ClickhouseTableName]?.columns;
+    return table === "about" || ours === undefined || ours[String(name)] === type;
+  });
+  if (!names.has("about") || others.length > 0) {
+    throw databaseUnusable(
+      place,
+      `the database has other tables: ${(others.length > 0 ? others : [...names]).slice(0, 3).join(", ")}`,
+      "name another database; it is created if it does not exist",
+    );
+  }
+  const [row] = await clickhouse.rows(`SELECT max(version) AS version FROM ${database}.about`);
+  const version = Number(row?.version ?? 0);
+  if (version > TABLES_VERSION) {
+    throw unknownVersion(place, version, TABLES_VERSION);
+  }
+  if (!isOurs) {
+    throw databaseUnusable(
+      place,
+      "its tables have other columns",
+      "name another database; it is created if it does not exist",
+    );
+  }
+}

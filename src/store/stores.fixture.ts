@@ -1,0 +1,139 @@
+/** The stores that the conformance suites test. A new one is added here. */
+import { readdirSync, rmSync } from "node:fs";
+import { basename, join } from "node:path";
+import { DuckDBInstance } from "@duckdb/node-api";
+import { expect } from "vitest";
+import { ChdbServer, ClickhouseServer } from "./clickhouse/server.fixture.js";
+import { openStore, type Store } from "./index.js";
+import type { StoreSettings } from "./interface/store.js";
+
+/** What the set-up of the tests found (scripts/environment.mjs). */
+interface Environment {
+  readonly clickhouse: string | null;
+  readonly chdbPython: string | null;
+  readonly skipped: readonly { readonly what: string; readonly why: string }[];
+}
+
+/** Tables of metadata. */
+const COUNTED = ["series", "streams", "stacks", "frames", "labels", "label_values"] as const;
+type Counts = Record<(typeof COUNTED)[number], number>;
+
+export interface TestedStore {
+  readonly name: string;
+  /** Why it cannot be tested here; null: it can. */
+  readonly whyNot: string | null;
+  open(folder: string, settings?: Partial<StoreSettings>): Promise<Store>;
+  /** Deletes all data of the folder's store, which must be closed. */
+  remove(folder: string): Promise<void>;
+  /** Days and their tiers, as in "2026-09-10" and "2026-09-11.10m", ascending. */
+  days(folder: string): Promise<string[]>;
+  /** Whether a day is being rolled up. */
+  isRolling(folder: string): boolean;
+  /** Rows of metadata; the store must be closed. */
+  counts(folder: string): Promise<Counts>;
+  /** Ends what `open` started. */
+  stop(): Promise<void>;
+}
+
+const duckdb: TestedStore = {
+  name: "duckdb",
+  whyNot: null,
+  open: async (folder, settings = {}) => (await openStore(`duckdb:${folder}`, settings)).store,
+  remove: async (folder) => rmSync(folder, { recursive: true, force: true }),
+  days: async (folder) =>
+    readdirSync(join(folder, "days"))
+      .filter((name) => !name.endsWith(".wal"))
+      .map((name) => name.replace(/\.duckdb$/, "")),
+  isRolling: (folder) =>
+    readdirSync(join(folder, "days")).some((name) => name.endsWith(".unfinished")),
+  async counts(folder) {
+    const instance = await DuckDBInstance.create(join(folder, "meta.duckdb"));
+    const connection = await instance.connect();
+    const counts: Partial<Counts> = {};
+    for (const table of COUNTED) {
+      const rows = await connection.runAndReadAll(`SELECT count(*) FROM ${table}`);
+      counts[table] = Number(rows.getRows()[0]?.[0]);
+    }
+    connection.closeSync();
+    instance.closeSync();
+    return counts as Counts;
+  },
+  stop: async () => {},
+};
+
+function databaseOf(folder: string): string {
+  return basename(folder).replaceAll(/\W/g, "_");
+}
+
+function clickhouseStore(
+  name: string,
+  whyNot: string | null,
+  start: () => Promise<ClickhouseServer | ChdbServer>,
+): TestedStore {
+  let server: Promise<ClickhouseServer | ChdbServer> | null = null;
+  return {
+    name,
+    whyNot,
+    async open(folder, settings = {}) {
+      server ??= start();
+      const name = (await server).store(databaseOf(folder));
+      return (await openStore(name, { ...settings, files: folder })).store;
+    },
+    async remove(folder) {
+      await (await server)?.query(`DROP DATABASE IF EXISTS ${databaseOf(folder)}`);
+      rmSync(folder, { recursive: true, force: true });
+    },
+    async days(folder) {
+      const rows = await (await server)?.query(
+        `SELECT day, tier FROM ${databaseOf(folder)}.days FINAL WHERE part <> '' ORDER BY day`,
+      );
+      return (rows ?? "")
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => line.replace("\traw", "").replace("\t", "."));
+    },
+    isRolling: (folder) =>
+      readdirSync(folder, { recursive: true }).some((name) =>
+        String(name).endsWith("roll_from.duckdb"),
+      ),
+    async counts(folder) {
+      const database = databaseOf(folder);
+      const counts: Partial<Counts> = {};
+      const left = `SELECT count() FROM system.mutations WHERE database = '${database}' AND NOT is_done`;
+      await expect.poll(async () => (await server)?.query(left)).toBe("0");
+      for (const table of COUNTED) {
+        const sql = `SELECT count() FROM (SELECT * FROM ${database}.${table} FINAL)`;
+        counts[table] = Number(await (await server)?.query(sql));
+      }
+      return counts as Counts;
+    },
+    async stop() {
+      await (await server)?.stop();
+      server = null;
+    },
+  };
+}
+
+/** Those that can be tested here, and those that are reported as skipped. */
+export function testedStores({ clickhouse, chdbPython, skipped }: Environment): {
+  stores: TestedStore[];
+  missing: TestedStore[];
+} {
+  const why = (found: string | null | undefined, name: string) =>
+    typeof found === "string"
+      ? null
+      : (skipped.find(({ what }) => what === name)?.why ?? "it is not installed");
+  const all = [
+    duckdb,
+    clickhouseStore("clickhouse", why(clickhouse, "ClickHouse"), () =>
+      ClickhouseServer.start(clickhouse ?? ""),
+    ),
+    clickhouseStore("clickhouse (chdb)", why(chdbPython, "chdb"), () =>
+      ChdbServer.start(chdbPython ?? ""),
+    ),
+  ];
+  return {
+    stores: all.filter(({ whyNot }) => whyNot === null),
+    missing: all.filter(({ whyNot }) => whyNot !== null),
+  };
+}
