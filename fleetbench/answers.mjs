@@ -3,7 +3,7 @@
  * at that moment and returns whether it reports a leak, since which version, and at which line.
  *
  * @typedef {{leak: boolean, version: string | null, isRegression: boolean, culprit: {file: string, function: string} | null,
- *   shown: string}} Answer
+ *   shown: string, figure?: number}} Answer figure: what a simple rule compares with its threshold
  * @typedef {(service: string, processes: import("./folder.mjs").Process[], endMs: number, services: number) => Answer} Rule
  */
 import { diagnoseService, processesForSites } from "../dist/diagnose/index.js";
@@ -46,11 +46,10 @@ function diagnosed({ processes, ...about }, services) {
 
 /** An instance above 90 % of its limit. @type {Rule} */
 function staticThreshold(_service, processes, endMs) {
-  const above = processes.some(
-    ({ rss, limitBytes, endedMs }) =>
-      (endedMs ?? endMs) >= endMs && limitBytes > 0 && (rss.values.at(-1) ?? 0) > 0.9 * limitBytes,
-  );
-  return said(above);
+  const shares = processes
+    .filter(({ endedMs, limitBytes }) => (endedMs ?? endMs) >= endMs && limitBytes > 0)
+    .map(({ rss, limitBytes }) => (rss.values.at(-1) ?? 0) / limitBytes);
+  return said(Math.max(0, ...shares), 0.9);
 }
 
 /** A least-squares line through the last day of each instance's RSS: mean slope above 5 % of the limit a day. @type {Rule} */
@@ -61,9 +60,7 @@ function regressionLine(_service, processes, endMs) {
       const slope = slopeIn(rss, endMs - 24 * HOUR);
       return slope === null || limitBytes === 0 ? [] : [(slope * 24 * HOUR) / limitBytes];
     });
-  return said(
-    slopes.length > 0 && slopes.reduce((sum, slope) => sum + slope, 0) / slopes.length > 0.05,
-  );
+  return said(slopes.reduce((sum, slope) => sum + slope, 0) / Math.max(1, slopes.length), 0.05);
 }
 
 /**
@@ -78,7 +75,7 @@ function coroot(_service, processes, endMs) {
       grown += ((slopeIn(rss, endMs - HOUR) ?? 0) * HOUR) / MIB;
     }
   }
-  return said(grown > 10);
+  return said(grown, 10);
 }
 
 /** @type {ReadonlyMap<string, Rule>} */
@@ -89,9 +86,10 @@ export const RULES = new Map([
   ["coroot", coroot],
 ]);
 
-/** @param {boolean} leak @returns {Answer} */
-function said(leak) {
-  return { leak, version: null, isRegression: leak, culprit: null, shown: "" };
+/** @param {number} figure @param {number} threshold @returns {Answer} */
+function said(figure, threshold) {
+  const leak = figure > threshold;
+  return { leak, version: null, isRegression: leak, culprit: null, shown: "", figure };
 }
 
 /** @param {import("./folder.mjs").Readings} readings @param {number} fromMs @returns {number | null} */

@@ -10,7 +10,8 @@ import { CALM_MOMENTS_MS, DETECTION_MS } from "./moments.mjs";
 /**
  * @typedef {{fleet: string, service: string, cause: string, isLeak: boolean, reported: boolean,
  *   everFalse: boolean, falseRegression: boolean, innocentDeploy: boolean, versionRight: boolean | null,
- *   culpritRight: boolean | null, hours: number | null, limitSharePerDay: number | null, answer: string}} Scored
+ *   culpritRight: boolean | null, hours: number | null, limitSharePerDay: number | null, answer: string,
+ *   figures?: {last: number, after: [hours: number, figure: number][]}}} Scored
  */
 
 /** @param {Fleet} fleet @param {import("./answers.mjs").Rule} rule @returns {Scored[]} */
@@ -48,6 +49,14 @@ export function scoreFleet({ name, endMs, processes, labels }, rule) {
       hours: label.leak ? hoursUntil(at, label.startMs ?? endMs, endMs) : null,
       limitSharePerDay: label.leak && limitBytes > 0 ? bytesPerDay / limitBytes : null,
       answer: last.shown,
+      ...(last.figure === undefined
+        ? {}
+        : {
+            figures: {
+              last: last.figure,
+              after: label.leak ? figuresAfter(at, label.startMs ?? endMs, endMs) : [],
+            },
+          }),
     };
   });
 }
@@ -60,6 +69,46 @@ function hoursUntil(at, startMs, endMs) {
     }
     if (at(startMs + ms).leak) {
       return ms / 3_600_000;
+    }
+  }
+  return null;
+}
+
+/**
+ * What a simple rule compares with its threshold, at the moments after the start of a leak.
+ * @param {(timeMs: number) => {figure?: number}} at @param {number} startMs @param {number} endMs
+ * @returns {[hours: number, figure: number][]}
+ */
+function figuresAfter(at, startMs, endMs) {
+  return DETECTION_MS.filter((ms) => startMs + ms <= endMs).map((ms) => [
+    ms / 3_600_000,
+    at(startMs + ms).figure ?? 0,
+  ]);
+}
+
+/**
+ * A simple rule with the threshold that finds most leaks while it is as precise as another rule. null: none is, or it is
+ * no simple rule.
+ * @param {Scored[]} rows @param {number | null} precision
+ */
+export function atPrecision(rows, precision) {
+  const known = rows.flatMap(({ isLeak, figures }) => (figures ? [{ isLeak, ...figures }] : []));
+  const leaks = known.filter(({ isLeak }) => isLeak);
+  const thresholds = [...new Set(known.map(({ last }) => last))].sort((a, b) => a - b);
+  const least = precision ?? Number.POSITIVE_INFINITY;
+  for (const threshold of thresholds) {
+    const reported = known.filter(({ last }) => last > threshold);
+    const right = reported.filter(({ isLeak }) => isLeak).length;
+    if (right > 0 && right / reported.length >= least) {
+      const hours = leaks
+        .flatMap(({ after }) => after.find(([, figure]) => figure > threshold)?.[0] ?? [])
+        .sort((a, b) => a - b);
+      return {
+        threshold,
+        precision: right / reported.length,
+        recall: right / leaks.length,
+        hoursToDetection: hours[hours.length >> 1] ?? null,
+      };
     }
   }
   return null;

@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { fleetsIn, readFleet, writeFleet } from "../fleetbench/folder.mjs";
 import { generateFleet } from "../fleetbench/generate.mjs";
-import { scoreFleet, totalsOf } from "../fleetbench/score.mjs";
+import { atPrecision, scoreFleet, totalsOf } from "../fleetbench/score.mjs";
 import { build } from "./build.mjs";
 import { runAsScript, SetupError } from "./command.mjs";
 
@@ -78,14 +78,17 @@ async function fleetbench() {
     process.stderr.write(`${fleet.name}: ${Object.keys(fleet.labels).length} services\n`);
   }
   const [own = [], ...others] = [...scored.values()];
+  const totals = totalsOf(own);
   const document = {
     schema: "tidemark.fleetbench/1",
     ...(folder === null ? { seed, count } : {}),
     fleets: own,
-    totals: totalsOf(own),
-    baselines: [...scored.keys()]
-      .slice(1)
-      .map((name, at) => ({ name, totals: totalsOf(others[at] ?? []) })),
+    totals,
+    baselines: [...scored.keys()].slice(1).map((name, at) => ({
+      name,
+      totals: totalsOf(others[at] ?? []),
+      asPrecise: atPrecision(others[at] ?? [], totals.precision),
+    })),
   };
   process.stdout.write(
     words.json ? `${JSON.stringify(document, null, 1)}\n` : tables(document, words.misjudged),
@@ -116,6 +119,15 @@ function tables({ totals, baselines, fleets }, misjudged) {
       `${of.falseRegressions}/${of.innocentDeploys}`,
       String(of.falseAtAnyTime),
       hours(of.hoursToDetection),
+    ]);
+  }
+  text += "\nwith the threshold that is as precise as tidemark\n";
+  for (const { name, asPrecise: of } of baselines) {
+    text += line([
+      name,
+      ...(of === null ? ["-", "-"] : [of.precision, of.recall].map(percent)),
+      of === null ? "none is" : `above ${of.threshold.toPrecision(3)}`,
+      hours(of?.hoursToDetection ?? null),
     ]);
   }
   text += "\nrecall by growth in shares of the limit a day\n";

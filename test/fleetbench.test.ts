@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { RULES } from "../fleetbench/answers.mjs";
 import { fleetsIn, readFleet, writeFleet } from "../fleetbench/folder.mjs";
-import { scoreFleet, totalsOf } from "../fleetbench/score.mjs";
+import { atPrecision, scoreFleet, totalsOf } from "../fleetbench/score.mjs";
 import { removeScratch, scratch } from "./run.js";
 
 afterAll(removeScratch);
@@ -125,4 +125,25 @@ describe("a folder of labelled fleets", () => {
     };
     expect(read).toThrow(message);
   });
+});
+
+test("a simple rule is compared with the threshold that makes it as precise", () => {
+  const row = (isLeak: boolean, last: number, after: [number, number][] = []) =>
+    ({ isLeak, figures: { last, after } }) as never;
+  const rows = [
+    row(true, 9, [
+      [1, 2],
+      [6, 7],
+    ]),
+    row(true, 4, [[1, 4]]),
+    row(false, 5),
+    row(false, 1),
+  ];
+  expect(atPrecision(rows, 0.6)).toEqual({
+    ...{ threshold: 1, precision: 2 / 3, recall: 1, hoursToDetection: 1 },
+  });
+  expect(atPrecision(rows, 0.9)).toEqual({
+    ...{ threshold: 5, precision: 1, recall: 0.5, hoursToDetection: 6 },
+  });
+  expect(atPrecision(rows, null)).toBeNull();
 });
