@@ -84,6 +84,24 @@ test("an eviction: of the pod of a running lease, once, also after a restart of 
   expect(book.evict(action.id, pod, NOW)).toContain("it is over");
 });
 
+test("an eviction that was asked for counts, whatever its collector reports; one that was refused does not", () => {
+  const pod = { namespace: "shop", name: "checkout-1", uid: "1" };
+  const evict = () => {
+    const action = wanted({ action: "evict_pod", what: "evict_pod", pod });
+    expect(ask(action)).toBe("");
+    expect(book.evict(action.id, pod, NOW)).toBe("");
+    return action;
+  };
+  const refused = evict();
+  book.evictionRefused(refused.id);
+  expect(book.report({ ...refused, state: "refused", why: "a disruption budget" })).toBe("");
+  for (let count = 0; count < 4; count++) {
+    const state = count % 2 === 0 ? "refused" : "would-act";
+    expect(book.report({ ...evict(), state, why: "no" })).toBe("");
+  }
+  expect(ask(wanted())).toBe("the limit 4/h of a service is reached");
+});
+
 test("limits of a service and of the fleet", () => {
   for (let count = 0; count < 4; count++) {
     const action = wanted();

@@ -24,6 +24,7 @@ const LEASE_MS: Millis = 90 * 60_000;
 const MOST_SKEW_MS: Millis = 5 * 60_000;
 const SAME = ["service", "version", "host", "pid", "action", "what", "timeMs", "pod"] as const;
 const EVICTION = "the eviction was asked for";
+const EVICTION_REFUSED = "the API server refused the eviction";
 
 export class ActionBook {
   readonly #log: ActionLog;
@@ -79,12 +80,20 @@ export class ActionBook {
     return "";
   }
 
+  /** The API server refused, so nothing was evicted. */
+  evictionRefused(id: string): void {
+    const known = this.#log.find(id);
+    if (known?.outcome === EVICTION) {
+      this.#log.put({ ...known, outcome: EVICTION_REFUSED });
+    }
+  }
+
   /** "" if it is taken; otherwise why not. */
   report(action: ActionJson): string {
     const known = this.#log.find(action.id);
     if (known === undefined) {
       // What did nothing needs no lease.
-      if (action.state !== "refused" && action.state !== "would-act") {
+      if (!didNothing(action)) {
         return "no lease was granted for this action";
       }
     } else if (!isSame(known, action)) {
@@ -92,9 +101,16 @@ export class ActionBook {
     } else if (known.state !== "running" && !isLaterFigure(known, action)) {
       return JSON.stringify(known) === JSON.stringify(action) ? "" : "this action is over";
     }
-    // A report that it begins may arrive after the request.
-    const isEvicting = action.state === "running" && known?.outcome === EVICTION;
-    this.#log.put(isEvicting ? { ...action, outcome: EVICTION } : action);
+    const asked = known?.outcome === EVICTION || known?.outcome === EVICTION_REFUSED;
+    if (asked && action.state === "running") {
+      // A report that it begins may arrive after the request.
+      this.#log.put({ ...action, outcome: known.outcome });
+    } else if (known?.outcome === EVICTION && didNothing(action)) {
+      // The server knows better than the collector whether it evicted, and evictions count towards the limits.
+      this.#log.put({ ...action, state: "failed", outcome: EVICTION });
+    } else {
+      this.#log.put(action);
+    }
     return "";
   }
 
@@ -109,6 +125,10 @@ export class ActionBook {
       limits: { service: limitText(service), fleet: limitText(fleet) },
     };
   }
+}
+
+function didNothing({ state }: ActionJson): boolean {
+  return state === "refused" || state === "would-act";
 }
 
 function granted({ timeMs }: ActionJson): LeaseAnswer {

@@ -43,6 +43,9 @@ export class Evictions {
       return { evicted: false, why };
     }
     const refused = await evictPod(server, pod, AbortSignal.timeout(LONGEST_MS));
+    if (refused !== "") {
+      this.#book.evictionRefused(id);
+    }
     return refused === "" ? { evicted: true } : { evicted: false, why: refused };
   }
 

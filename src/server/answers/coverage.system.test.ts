@@ -60,7 +60,7 @@ test("the factor scales the sum of a share of the instances to all, and a senten
   const live = profile.snapshot.sites.liveBytes.reduce((sum, bytes) => sum + bytes, 0);
   expect((live * coverage.factor) / MIB).toBeCloseTo(200, 0);
   const sentence = expect.stringMatching(
-    /^Profiles cover 2\.0 of 20\.0 running instances \(10 %\)/,
+    /^Profiles cover 2\.0 of 20\.0 instances that ran on average \(10 %\)/,
   );
   expect(coverageLimits(coverage)).toEqual([sentence]);
   expect((await endpoints(store, query, { by: "endpoint", top: 5 })).limits).toEqual([sentence]);

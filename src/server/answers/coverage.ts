@@ -6,8 +6,9 @@ import { formatShare } from "../../model/base/numbers.js";
 import type { CoverageJson } from "../../model/documents/fleet_document.js";
 import type { ProfileQuery, Store } from "../../store/index.js";
 
-/** Instances start and end between two profiles, so a small difference is no share. */
-const COMPLETE = 0.95;
+/** Each instance runs for a minute or more before it gets the agent, and ends after its last profile: of a short program, a
+ * fifth of its life has no profile. Less than that is no share of the instances. */
+const COMPLETE = 0.75;
 
 export async function coverageOf(
   store: Pick<Store, "running">,
@@ -25,6 +26,11 @@ export function coverageLimits({ instances, running, factor }: CoverageJson): st
   return factor === 1
     ? []
     : [
-        `Profiles cover ${instances.toFixed(1)} of ${running.toFixed(1)} running instances (${formatShare(instances / running)}): sums are over those. Multiplied by ${factor.toFixed(2)}, they estimate the whole service, if these instances are typical of it.`,
+        `Profiles cover ${countText(instances)} of ${countText(running)} instances that ran on average (${formatShare(instances / running)}): sums are over those. Multiplied by ${factor.toFixed(2)}, they estimate the whole service, if these instances are typical of it.`,
       ];
+}
+
+/** Instances, as means over the window: "12.0", "0.14". */
+function countText(instances: number): string {
+  return instances >= 1 ? instances.toFixed(1) : instances.toPrecision(2);
 }
