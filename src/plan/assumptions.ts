@@ -19,6 +19,7 @@ import { olderLatentCache } from "./serve/latent.js";
 import { servedShape } from "./serve/served_by.js";
 import { stagesOf } from "./serve/stages.js";
 import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
+import { hasMasterWeights } from "./train/states.js";
 import { withoutEffect } from "./without_effect.js";
 
 export function assumptionsOf(model: ModelShape, options: PlanOptions): string[] {
@@ -50,7 +51,7 @@ function dividedExperts(model: ModelShape, options: PlanOptions): string[] {
 function ofTraining(model: ModelShape, options: TrainOptions): string[] {
   const { method, dtype, fp32Weights } = options;
   const isWide = fp32Weights && dtype !== "fp32";
-  const hasMaster = isWide && options.parallelism.sharding.kind.startsWith("zero");
+  const hasMaster = hasMasterWeights(options);
   const weights =
     isWide && !hasMaster ? "fp32 weights, matrix products in" : "weights and matrix products in";
   const sentences = [

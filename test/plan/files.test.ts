@@ -101,7 +101,7 @@ num_processes: 4  # one for each GPU
     expect(file.perDeviceBytes).toBe(words.perDeviceBytes);
   });
 
-  test("accelerate: SHARD_GRAD_OP keeps whole weights, NO_SHARD everything", async () => {
+  test("accelerate: SHARD_GRAD_OP keeps gathered weights, NO_SHARD everything", async () => {
     write("grad.yaml", ACCELERATE.replace("FULL_SHARD", "SHARD_GRAD_OP"));
     write("none.yaml", ACCELERATE.replace("FULL_SHARD", "NO_SHARD"));
     const [full, gradients, none] = await Promise.all(
@@ -109,7 +109,13 @@ num_processes: 4  # one for each GPU
         planned("llama-3.1-8b", "--config", `${name}.yaml`, "--weights", "16bit"),
       ),
     );
-    expect(partOf(gradients as PlanJson, "weights")).toBe(4 * partOf(full as PlanJson, "weights"));
+    expect(partOf(gradients as PlanJson, "weights")).toBe(partOf(full as PlanJson, "weights"));
+    expect(partOf(gradients as PlanJson, "communication")).toBeGreaterThan(
+      2 * (gradients as PlanJson).model.parameters * 0.99,
+    );
+    const rows = JSON.stringify((gradients as PlanJson).parts);
+    expect(rows).toMatch(/divided by FSDP over 4 devices/);
+    expect(rows).not.toMatch(/ZeRO|DeepSpeed/);
     expect(partOf(none as PlanJson, "optimizer")).toBe(
       4 * partOf(gradients as PlanJson, "optimizer"),
     );
@@ -119,8 +125,8 @@ num_processes: 4  # one for each GPU
     const grad = ACCELERATE.replace("FULL_SHARD", "SHARD_GRAD_OP");
     write("offloaded.yaml", grad.replace("offload_params: false", "offload_params: true"));
     const plan = await planned("llama-3.1-8b", "--config", "offloaded.yaml");
-    expect(partOf(plan, "weights")).toBeGreaterThan(2 * plan.model.parameters * 0.99);
-    expect(partOf(plan, "optimizer")).toBe(0);
+    expect(partOf(plan, "communication")).toBeGreaterThan(2 * plan.model.parameters * 0.99);
+    expect([partOf(plan, "weights"), partOf(plan, "optimizer")]).toEqual([0, 0]);
   });
 
   test.each([2, 3])("offload_param counts in stage 3 alone: stage %i", async (stage) => {

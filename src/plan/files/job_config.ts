@@ -225,17 +225,18 @@ function shardingOf(
   return { kind: "ddp", devices };
 }
 
-/** SHARD_GRAD_OP keeps whole weights and divides gradients and states, as ZeRO-2 does. */
+/** SHARD_GRAD_OP divides as FULL_SHARD does, and keeps gathered weights from the forward to the backward pass. */
 const STRATEGIES: Readonly<Record<string, Sharding["kind"]>> = {
   "1": "fsdp",
   FULL_SHARD: "fsdp",
   HYBRID_SHARD: "fsdp",
-  "2": "zero-2",
-  SHARD_GRAD_OP: "zero-2",
-  HYBRID_SHARD_ZERO2: "zero-2",
+  "2": "fsdp",
+  SHARD_GRAD_OP: "fsdp",
+  HYBRID_SHARD_ZERO2: "fsdp",
   "3": "ddp",
   NO_SHARD: "ddp",
 };
+const KEEPS_GATHERED: ReadonlySet<string> = new Set(["2", "SHARD_GRAD_OP", "HYBRID_SHARD_ZERO2"]);
 
 /** accelerate's default is version 1. In version 2, `reshard_after_forward: false` replaces SHARD_GRAD_OP. */
 function fsdpSharding(
@@ -243,15 +244,17 @@ function fsdpSharding(
   devices?: number,
 ): Partial<Sharding> {
   const strategy = (setting("sharding_strategy") ?? "FULL_SHARD").toUpperCase();
-  const keepsWeights = setting("reshard_after_forward")?.toLowerCase() === "false";
-  const kind = keepsWeights ? "zero-2" : (STRATEGIES[strategy] ?? "fsdp");
+  const keepsGathered =
+    setting("reshard_after_forward")?.toLowerCase() === "false" || KEEPS_GATHERED.has(strategy);
+  const kind = STRATEGIES[strategy] ?? "fsdp";
   const isOffloaded = setting("offload_params")?.toLowerCase() === "true";
   return {
     kind,
     ...(devices === undefined ? {} : { devices }),
-    // Without a second gathering in the backward pass, the gathered weights stay on the device.
+    // NO_SHARD keeps whole weights on the device.
     offload: !isOffloaded ? "none" : kind === "fsdp" ? "all" : "optimizer",
     version: setting("version") === "2" ? 2 : 1,
+    ...(keepsGathered && kind === "fsdp" ? { keepsGathered } : {}),
   };
 }
 

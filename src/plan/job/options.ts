@@ -23,6 +23,8 @@ export interface Sharding {
   readonly offload: "none" | "optimizer" | "all";
   /** Of FSDP: 1 has one flat parameter for each layer, 2 divides each parameter. */
   readonly version: 1 | 2;
+  /** Of FSDP: gathered weights stay for the backward pass (SHARD_GRAD_OP, `reshard_after_forward: false`). */
+  readonly keepsGathered?: boolean;
 }
 
 export const SCHEDULES = ["gpipe", "1f1b", "interleaved"] as const;
