@@ -47,6 +47,14 @@ export interface PlanRequest {
   readonly notes?: readonly string[];
 }
 
+export function libraryOf({ train }: PlanRequest): Library {
+  return train?.library ?? "transformers";
+}
+
+export function engineOf({ stored }: ModelShape, { serve }: PlanRequest): Engine {
+  return serve?.engine ?? (stored.fileBytes === undefined ? "transformers" : "llama.cpp");
+}
+
 const USUAL_SEQUENCE = 2048;
 /** Configurations of DeepSpeed and of the Trainer's FSDP do not name their devices. */
 const USUAL_SHARDED_DEVICES = 8;
@@ -76,12 +84,12 @@ function trainOptions(
   { gpu, dtype }: Chosen,
 ): TrainOptions {
   const stored = convertsFile(model, { mode: "train" }) ? null : model.stored.quantization;
-  const library: Library = request.train?.library ?? "transformers";
+  const library = libraryOf(request);
   const loaded = { mode: "train", gpu, library, quantize: request.quantize } as const;
   const isWide = loadsWide(model, loaded);
-  const quantizes = (request.quantize !== undefined || stored !== null) && isWide === null;
-  const method =
-    request.method ?? (quantizes ? "qlora" : isWide === null || stored === null ? "full" : "lora");
+  const isQuantized = request.quantize !== undefined || stored !== null;
+  const quantizes = isQuantized && isWide === null;
+  const method = request.method ?? (quantizes ? "qlora" : isQuantized ? "lora" : "full");
   requireOneQuantization(request, stored);
   requireLoadable(model, loaded);
   if (method === "qlora" && isWide !== null) {
@@ -90,13 +98,19 @@ function trainOptions(
   if (method === "full" && request.quantize !== undefined) {
     throw badUsage(
       "quantized weights cannot be trained",
-      "use --method qlora, or leave --quantize out",
+      `${isWide === null ? "use --method qlora, or " : ""}leave --quantize out`,
     );
   }
   if (method === "full" && stored !== null && !canDequantize(stored)) {
     throw badUsage(
       `the checkpoint has quantized weights (${stored.dtype}${stored.method ? ` of ${stored.method}` : ""}), which cannot be trained`,
       "use --method lora or qlora, or plan the checkpoint before its quantization",
+    );
+  }
+  if (request.train?.optimizerInBackward === true && request.sharding?.kind?.startsWith("zero")) {
+    throw badUsage(
+      "DeepSpeed steps after the backward pass, in an optimizer of its own: --optimizer-in-backward needs the gradients that it takes over",
+      "leave --optimizer-in-backward out, or use --fsdp",
     );
   }
   if (request.train?.optimizerInBackward === true && (request.train.accumulation ?? 1) > 1) {
@@ -231,8 +245,7 @@ function serveOptions(
   request: PlanRequest,
   { gpu, dtype }: Chosen,
 ): ServeOptions {
-  const engine =
-    request.serve?.engine ?? (model.stored.fileBytes === undefined ? "transformers" : "llama.cpp");
+  const engine = engineOf(model, request);
   requireOneQuantization(
     request,
     convertsFile(model, { mode: "serve", engine }) ? null : model.stored.quantization,

@@ -3,11 +3,11 @@
  * command line, so that adding the options of a row to the command gives exactly its figure.
  */
 import type { PlanSavingJson } from "../model/documents/plan_document.js";
-import { TidemarkError } from "../model/errors/errors.js";
 import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import { isBlockType } from "./job/cache_types.js";
 import type { Engine, PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
+import { unlessRefused } from "./refusal.js";
 import type { ModelShape } from "./shape/model_shape.js";
 import { flagsOf, type PlanWords, requestOf } from "./words.js";
 
@@ -303,18 +303,6 @@ function replacedFlag({ sharding }: PlanRequest, { fsdp }: PlanWords): string {
 function requestWith(request: PlanRequest, words: PlanWords): PlanRequest {
   const changes = requestOf({ ...words, ...(request.mode === "serve" ? { serve: true } : {}) });
   return withJobConfig(changes, request);
-}
-
-/** null if the model, the device or the other options do not allow it. */
-function unlessRefused<Value>(made: () => Value): Value | null {
-  try {
-    return made();
-  } catch (error) {
-    if (error instanceof TidemarkError) {
-      return null;
-    }
-    throw error;
-  }
 }
 
 /** Options whose defaults depend on others: a technique leaves them as they are, which takes flags of their own. */

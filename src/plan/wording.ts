@@ -12,7 +12,7 @@ export function largeCount(count: number): string {
   return `${billions < 1000 ? (count / 1e9).toPrecision(3) : formatExactCount(billions)} billion`;
 }
 
-/** No larger batch and no longer sequence is searched, but of models that are made for longer ones. */
+/** The search ends at this batch and this length. */
 export const LARGEST_SEARCHED = 2 ** 20;
 
 /** "3,072", "1,048,576 or more". @param end the model's own limit, which is not exceeded */

@@ -197,9 +197,46 @@ describe("what transformers loads in 16 bits", () => {
     };
     const model = readShape(values, "qwen", "qwen");
     const devices = ["a10", "l4"].map((name) => gpuNamed(name) as Gpu);
+    // The request's own device decides nothing; below 8.9 the weights are in 16 bits, and QLoRA has nothing to read.
+    for (const request of [
+      {},
+      { method: "qlora" },
+      { method: "lora" },
+      { gpu: devices[1] as Gpu },
+    ] as const) {
+      const rows = fitTable(model, { mode: "train", ...request }, devices);
+      const methods = (device: string) =>
+        new Set(
+          rows.filter((row) => row.device === device).map(({ method }) => method.split(",")[0]),
+        );
+      expect(methods("A10")).toEqual(new Set(["full", "lora"]));
+      expect(methods("L4")).toEqual(new Set(["full", "lora", "qlora"]));
+    }
     const request = { mode: "train", method: "lora" } as const;
     const alone = devices.flatMap((gpu) => fitTable(model, request, [gpu]));
     expect(fitTable(model, request, devices)).toEqual(alone);
+  });
+
+  test("--fit leaves out the devices on which serving is refused, and them alone", () => {
+    const values = {
+      ...MODELS["qwen3-0.6b"]?.config,
+      quantization_config: { quant_method: "fbgemm_fp8" },
+    };
+    const devices = ["a10", "h100"].map((name) => gpuNamed(name) as Gpu);
+    const rows = fitTable(readShape(values, "qwen", "qwen"), { mode: "serve" }, devices);
+    expect(rows.map(({ device }) => device)).toEqual(["H100-80GB"]);
+  });
+
+  test("--quantize fp8 on a device without its kernels trains adapters of 16-bit weights", () => {
+    const fp8 = { quantize: "fp8" } as const;
+    const plan = train("qwen3-0.6b", "a100", fp8);
+    expect(plan.assumptions.join()).toMatch(/adapters of rank 8/);
+    expect(plan.limits.join()).toMatch(/no fp8 kernels for A100-80GB.*16 bits/);
+    expect(train("qwen3-0.6b", "a100", { ...fp8, method: "lora" }).parts).toEqual(plan.parts);
+    expect(() => train("qwen3-0.6b", "a100", { ...fp8, method: "qlora" })).toThrow(/--method lora/);
+    expect(() => train("qwen3-0.6b", "a100", { ...fp8, method: "full" })).toThrow(
+      /cannot be trained; leave --quantize out/,
+    );
   });
 
   test("fbgemm_fp8 below Hopper, and adapters beside formats that the Trainer refuses", () => {

@@ -154,7 +154,8 @@ function printSavings(screen: Screen, { savings }: PlanJson): void {
   ]);
   printTable(screen, columns, rows);
   if (savings.length > shown.length) {
-    screen.line(paint.dim(`  ${savings.length - shown.length} smaller ones: --json`));
+    const more = savings.length - shown.length;
+    screen.line(paint.dim(`  ${more} smaller ${more === 1 ? "one" : "ones"}: --json`));
   }
   screen.line();
 }
