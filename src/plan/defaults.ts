@@ -159,7 +159,7 @@ function trainOptions(
     quantize: quantizeOf(model, request, { method, library }),
     dtype,
     fp32Weights: wide,
-    attention: request.attention ?? "sdpa",
+    attention: attentionOf(model, request, library),
     padded: request.padded ?? true,
     loss: library === "torchtune" || library === "litgpt" ? "chunked" : "full",
     compiled: false,
@@ -180,6 +180,36 @@ function trainOptions(
       sequenceParallel: request.sequenceParallel ?? false,
     },
   };
+}
+
+/**
+ * transformers falls back to eager attention where a class has no other (`_supports_sdpa`): scores with sinks (gpt-oss), and
+ * with products of distances (DeBERTa).
+ * @throws TidemarkError TM-E002 where `sdpa` is asked for, as transformers refuses it
+ */
+function attentionOf(
+  { towers, family }: ModelShape,
+  { attention }: PlanRequest,
+  library: Library | Engine,
+): AttentionImplementation {
+  const needsEager = towers.some(({ layers }) =>
+    layers.some(
+      ({ layer: { kind, ...layer } }) =>
+        kind === "transformer" &&
+        "attention" in layer &&
+        (layer.attention?.sinks === true || layer.attention?.relativeRows !== undefined),
+    ),
+  );
+  if (library !== "transformers" || !needsEager) {
+    return attention ?? "sdpa";
+  }
+  if (attention === "sdpa") {
+    throw badUsage(
+      `transformers has no sdpa attention for ${family} (_supports_sdpa of its class is False)`,
+      "use --attention eager, or leave --attention out",
+    );
+  }
+  return attention ?? "eager";
 }
 
 /** @throws TidemarkError TM-E002: DeepSpeed moves weights in stage 3 alone, where each device has a part of them */
@@ -263,7 +293,7 @@ function serveOptions(
     utilization: UTILIZATION[engine],
     batchedTokens: BATCHED_TOKENS,
     cudaGraphs: true,
-    attention: request.attention ?? "sdpa",
+    attention: attentionOf(model, request, engine),
     padded: request.padded ?? true,
     tensor: request.tensor ?? 1,
     pipeline: request.pipeline ?? 1,

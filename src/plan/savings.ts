@@ -2,6 +2,7 @@
  * What each technique would save. The plan is made again with the technique's options, by the same steps as that of the
  * command line, so that adding the options of a row to the command gives exactly its figure.
  */
+import { formatBytes } from "../model/base/numbers.js";
 import type { PlanSavingJson } from "../model/documents/plan_document.js";
 import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
@@ -230,6 +231,8 @@ const SERVING: readonly Technique<ServeOptions>[] = [
 /** What a plan takes, and what it serves. */
 export interface PlanFigures {
   readonly deviceBytes: number;
+  /** Of these, the allocator's gaps, which come and go with the sizes of tensors. */
+  readonly gapBytes: number;
   /** Of engines that give their cache all that is left; absent for others. */
   readonly room?: { readonly tokens: number; readonly sequences: number };
 }
@@ -270,7 +273,7 @@ export function savingsOf(
       const row: PlanSavingJson = {
         technique,
         bytes: Math.max(0, Math.round(bytes)),
-        cost,
+        cost: `${cost}${gapWords(bytes, now.gapBytes - after.gapBytes)}`,
         change: `${flagsOf(chosen)}${replacedFlag(request, chosen)}`,
         program,
       };
@@ -282,6 +285,16 @@ export function savingsOf(
       return addedTokens > now.room.tokens * LEAST ? [{ ...row, addedTokens, addedSequences }] : [];
     })
     .sort((a, b) => (b.addedTokens ?? 0) - (a.addedTokens ?? 0) || b.bytes - a.bytes);
+}
+
+/** Of a saving, the smallest share of gaps that is named. */
+const NAMED_SHARE = 0.05;
+
+/** What a technique saves beside the tensors that it is about. */
+function gapWords(bytes: number, gapBytes: number): string {
+  return bytes > 0 && gapBytes > bytes * NAMED_SHARE
+    ? `; ${formatBytes(gapBytes)} of it is less fragmentation`
+    : "";
 }
 
 function stated<Options>(technique: Technique<Options>, options: Options) {

@@ -67,6 +67,38 @@ describe("--config", () => {
     expect(partOf(file, "optimizer")).toBe(0);
   });
 
+  test("DeepSpeed: sizes of buffers are read, and those without effect are named", async () => {
+    const zero = (stage: number, sizes: object) =>
+      write("sizes.json", { zero_optimization: { stage, ...sizes }, train_batch_size: 8 });
+    const formula = async () => {
+      const { parts } = await planned(
+        "llama-3.1-8b",
+        "--config",
+        "sizes.json",
+        "--checkpointing",
+        "full",
+        "--batch",
+        "8",
+      );
+      return parts.find(({ part }) => part === "communication")?.formula ?? "";
+    };
+    zero(2, { reduce_bucket_size: 2e8 });
+    expect(await formula()).toMatch(/^2 buckets x 2e8 /);
+    zero(2, { reduce_bucket_size: 2e8, overlap_comm: false });
+    expect(await formula()).toMatch(/^1 bucket x 2e8 /);
+    zero(3, { stage3_max_live_parameters: 3e8, reduce_bucket_size: 1e8 });
+    expect(await formula()).toMatch(/^gathered 3e8 .* 2 buckets x 1e8 /);
+    zero(3, {
+      allgather_bucket_size: 2e8,
+      stage3_prefetch_bucket_size: 1e7,
+      stage3_param_persistence_threshold: 1e5,
+    });
+    const { limits } = await planned("llama-3.1-8b", "--config", "sizes.json");
+    expect(limits.join()).toMatch(
+      /sizes\.json sets allgather_bucket_size, stage3_prefetch_bucket_size, stage3_param_persistence_threshold, on which/,
+    );
+  });
+
   test('DeepSpeed: "auto" is left to the options', async () => {
     write("auto.json", {
       train_micro_batch_size_per_gpu: "auto",

@@ -74,10 +74,15 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
   );
   const reduceBytes = options.library === "torchtitan" ? FP32 : computeBytes;
   const all = units.layers.reduce((sum, each) => sum + each, units.root);
+  const {
+    reduceBucket = BUCKET_ELEMENTS,
+    overlaps = true,
+    liveParameters = LIVE_ELEMENTS,
+  } = sharding.deepSpeed ?? {};
   const buckets = {
-    words: "buckets",
-    count: 2,
-    elements: Math.min(BUCKET_ELEMENTS, trainable),
+    words: overlaps ? "buckets" : "bucket",
+    count: overlaps ? 2 : 1,
+    elements: Math.min(reduceBucket, trainable),
     bytes: computeBytes,
   };
   switch (sharding.kind) {
@@ -89,7 +94,7 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
     case "zero-3": {
       const live = {
         words: "gathered",
-        elements: Math.min(LIVE_ELEMENTS, all),
+        elements: Math.min(liveParameters, all),
         bytes: computeBytes,
       };
       return ofTerms(

@@ -149,7 +149,10 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   );
   // DeepSpeed steps with a flat copy of its gradients, converted to fp32; stage 3 in groups of 1e9 elements.
   const stepped = trained((each) => each.elements / over(each, divisors.states));
-  const copied = sharding.kind === "zero-3" ? Math.min(SUB_GROUP, stepped) : stepped;
+  const copied =
+    sharding.kind === "zero-3"
+      ? Math.min(sharding.deepSpeed?.subGroup ?? SUB_GROUP, stepped)
+      : stepped;
   // The kernels of paged optimizers need no copy of their own, and offloaded states none on the device.
   const temporary =
     (paged
@@ -221,7 +224,7 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   };
 }
 
-/** `sub_group_size` of DeepSpeed. */
+/** `sub_group_size` of DeepSpeed, unless the job sets it. */
 const SUB_GROUP = 1e9;
 
 interface TensorBytes {

@@ -170,7 +170,7 @@ function Notes({
               , room for <b>{formatExactCount(serving.kvTokens)}</b> tokens
             </>
           ) : (
-            `; ${roomWords(serving)}`
+            `; ${roomWords(serving, model)}`
           )}
         </p>
       )}
