@@ -83,11 +83,11 @@ describe("--config", () => {
       return parts.find(({ part }) => part === "communication")?.formula ?? "";
     };
     zero(2, { reduce_bucket_size: 2e8 });
-    expect(await formula()).toMatch(/^2 buckets x 2e8 /);
+    expect(await formula()).toMatch(/^2 buckets x 200\.0e6 /);
     zero(2, { reduce_bucket_size: 2e8, overlap_comm: false });
-    expect(await formula()).toMatch(/^1 bucket x 2e8 /);
+    expect(await formula()).toMatch(/^1 bucket x 200\.0e6 /);
     zero(3, { stage3_max_live_parameters: 3e8, reduce_bucket_size: 1e8 });
-    expect(await formula()).toMatch(/^gathered 3e8 .* 2 buckets x 1e8 /);
+    expect(await formula()).toMatch(/^gathered 300\.0e6 .* 2 buckets x 100\.0e6 /);
     zero(3, {
       allgather_bucket_size: 2e8,
       stage3_prefetch_bucket_size: 1e7,

@@ -107,6 +107,31 @@ describe("attention of classes without sdpa in transformers", () => {
   });
 });
 
+test.each([
+  ["a10g", "A10G"],
+  ["L40S", "L40S"],
+  ["rtx 6000 ada", "RTX 6000 Ada"],
+  ["RTX-PRO-6000", "RTX PRO 6000"],
+  ["b200", "B200"],
+  ["h20", "H20"],
+  ["t4g", "T4"],
+  ["gh200", "H100-96GB"],
+])("--gpu %s is known", (name, device) => {
+  expect(gpuNamed(name)?.name).toBe(device);
+});
+
+test("a saving of more than its tensors names the fragmentation in it", () => {
+  const rows = planned("llama-3.1-8b", { batch: 4 }).savings;
+  const named = rows.filter(({ cost }) =>
+    /; [\d.]+ [MG]iB of it is less fragmentation$/.test(cost),
+  );
+  expect(named.length).toBeGreaterThan(0);
+  for (const { cost, bytes } of named) {
+    const [, size = "", unit] = /; ([\d.]+) ([MG])iB of it/.exec(cost) ?? [];
+    expect(Number(size) * 2 ** (unit === "G" ? 30 : 20)).toBeGreaterThan(bytes * 0.049);
+  }
+});
+
 describe("cautions of training", () => {
   const limits = (words: object) => planned("llama-3.1-8b", words).limits.join();
 
