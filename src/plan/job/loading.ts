@@ -59,7 +59,7 @@ export function keptExperts(
   );
   return hasExperts && quantizationOf(model, options)?.keepsExperts === true
     ? [
-        "bitsandbytes quantizes linear layers, and the experts of transformers 5 are parameters of three dimensions: they stay in 16 bits (issue 1849 of bitsandbytes)",
+        `bitsandbytes quantizes linear layers, and the experts of transformers 5 are parameters of three dimensions: they are not quantized (issue 1849 of bitsandbytes)${options.mode === "train" && options.method === "qlora" ? "; prepare_model_for_kbit_training of PEFT converts them to fp32, with --weights 16bit they stay in 16 bits" : ""}`,
       ]
     : [];
 }
