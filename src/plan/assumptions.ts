@@ -5,7 +5,7 @@ import { supportsFlash } from "./device/gpus.js";
 import { expertsOf } from "./divisible.js";
 import { llamaNameOf } from "./job/cache_types.js";
 import { expertDivision } from "./job/experts.js";
-import { loadsWide, refusedByOlder } from "./job/loading.js";
+import { keptExperts, loadsWide, refusedByOlder } from "./job/loading.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
 import { olderFp8Cache } from "./job/served_type.js";
@@ -19,6 +19,7 @@ import { olderLatentCache } from "./serve/latent.js";
 import { servedShape } from "./serve/served_by.js";
 import { stagesOf } from "./serve/stages.js";
 import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
+import { hasMasterWeights } from "./train/states.js";
 import { withoutEffect } from "./without_effect.js";
 
 export function assumptionsOf(model: ModelShape, options: PlanOptions): string[] {
@@ -50,7 +51,7 @@ function dividedExperts(model: ModelShape, options: PlanOptions): string[] {
 function ofTraining(model: ModelShape, options: TrainOptions): string[] {
   const { method, dtype, fp32Weights } = options;
   const isWide = fp32Weights && dtype !== "fp32";
-  const hasMaster = isWide && options.parallelism.sharding.kind.startsWith("zero");
+  const hasMaster = hasMasterWeights(options);
   const weights =
     isWide && !hasMaster ? "fp32 weights, matrix products in" : "weights and matrix products in";
   const sentences = [
@@ -161,6 +162,8 @@ export function limitsOf(
     ...unevenExperts(model, options),
     ...dequantized(model, options),
     ...refusedByOlder(model, options),
+    ...keptExperts(model, options),
+    ...(options.mode === "train" ? [...unscaled(options), ...unevenTokens(options)] : []),
     ...(options.mode === "serve" ? olderFp8Cache(options) : []),
     ...(convertsFile(model, options) && model.stored.quantization !== null
       ? [
@@ -186,6 +189,24 @@ function dequantized(model: ModelShape, options: PlanOptions): string[] {
         `quantized weights cannot be trained: the plan is of a checkpoint that is converted to ${options.dtype} when it is loaded (dequantize=True in its quantization_config); --method lora trains adapters beside them`,
       ]
     : [];
+}
+
+/** GradScaler, which the Trainer and accelerate use for fp16, refuses gradients in fp16. */
+function unscaled({ dtype, method, fp32Weights, library, parallelism }: TrainOptions): string[] {
+  const isScaled = library === "transformers" && !parallelism.sharding.kind.startsWith("zero");
+  return isScaled && method === "full" && dtype === "fp16" && !fp32Weights
+    ? [
+        'the Trainer does not train 16-bit weights with --dtype fp16: its GradScaler stops with "Attempting to unscale FP16 gradients"; use --weights fp32, or --dtype bf16',
+      ]
+    : [];
+}
+
+function unevenTokens({ sequence, parallelism: { context } }: TrainOptions): string[] {
+  return sequence % context === 0
+    ? []
+    : [
+        `--seq ${sequence} is not a multiple of --cp ${context}: the plan is of ${Math.ceil(sequence / context)} tokens on each device, and libraries refuse such a length or pad it`,
+      ];
 }
 
 /** vLLM's ranks have whole experts each; the plan is of one of those with most. */

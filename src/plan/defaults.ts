@@ -47,6 +47,14 @@ export interface PlanRequest {
   readonly notes?: readonly string[];
 }
 
+export function libraryOf({ train }: PlanRequest): Library {
+  return train?.library ?? "transformers";
+}
+
+export function engineOf({ stored }: ModelShape, { serve }: PlanRequest): Engine {
+  return serve?.engine ?? (stored.fileBytes === undefined ? "transformers" : "llama.cpp");
+}
+
 const USUAL_SEQUENCE = 2048;
 /** Configurations of DeepSpeed and of the Trainer's FSDP do not name their devices. */
 const USUAL_SHARDED_DEVICES = 8;
@@ -76,12 +84,12 @@ function trainOptions(
   { gpu, dtype }: Chosen,
 ): TrainOptions {
   const stored = convertsFile(model, { mode: "train" }) ? null : model.stored.quantization;
-  const library: Library = request.train?.library ?? "transformers";
+  const library = libraryOf(request);
   const loaded = { mode: "train", gpu, library, quantize: request.quantize } as const;
   const isWide = loadsWide(model, loaded);
-  const quantizes = (request.quantize !== undefined || stored !== null) && isWide === null;
-  const method =
-    request.method ?? (quantizes ? "qlora" : isWide === null || stored === null ? "full" : "lora");
+  const isQuantized = request.quantize !== undefined || stored !== null;
+  const quantizes = isQuantized && isWide === null;
+  const method = request.method ?? (quantizes ? "qlora" : isQuantized ? "lora" : "full");
   requireOneQuantization(request, stored);
   requireLoadable(model, loaded);
   if (method === "qlora" && isWide !== null) {
@@ -90,13 +98,19 @@ function trainOptions(
   if (method === "full" && request.quantize !== undefined) {
     throw badUsage(
       "quantized weights cannot be trained",
-      "use --method qlora, or leave --quantize out",
+      `${isWide === null ? "use --method qlora, or " : ""}leave --quantize out`,
     );
   }
   if (method === "full" && stored !== null && !canDequantize(stored)) {
     throw badUsage(
       `the checkpoint has quantized weights (${stored.dtype}${stored.method ? ` of ${stored.method}` : ""}), which cannot be trained`,
       "use --method lora or qlora, or plan the checkpoint before its quantization",
+    );
+  }
+  if (request.train?.optimizerInBackward === true && request.sharding?.kind?.startsWith("zero")) {
+    throw badUsage(
+      "DeepSpeed steps after the backward pass, in an optimizer of its own: --optimizer-in-backward needs the gradients that it takes over",
+      "leave --optimizer-in-backward out, or use --fsdp",
     );
   }
   if (request.train?.optimizerInBackward === true && (request.train.accumulation ?? 1) > 1) {
@@ -145,7 +159,7 @@ function trainOptions(
     quantize: quantizeOf(model, request, { method, library }),
     dtype,
     fp32Weights: wide,
-    attention: request.attention ?? "sdpa",
+    attention: attentionOf(model, request, library),
     padded: request.padded ?? true,
     loss: library === "torchtune" || library === "litgpt" ? "chunked" : "full",
     compiled: false,
@@ -166,6 +180,36 @@ function trainOptions(
       sequenceParallel: request.sequenceParallel ?? false,
     },
   };
+}
+
+/**
+ * transformers falls back to eager attention where a class has no other (`_supports_sdpa`): scores with sinks (gpt-oss), and
+ * with products of distances (DeBERTa).
+ * @throws TidemarkError TM-E002 where `sdpa` is asked for, as transformers refuses it
+ */
+function attentionOf(
+  { towers, family }: ModelShape,
+  { attention }: PlanRequest,
+  library: Library | Engine,
+): AttentionImplementation {
+  const needsEager = towers.some(({ layers }) =>
+    layers.some(
+      ({ layer: { kind, ...layer } }) =>
+        kind === "transformer" &&
+        "attention" in layer &&
+        (layer.attention?.sinks === true || layer.attention?.relativeRows !== undefined),
+    ),
+  );
+  if (library !== "transformers" || !needsEager) {
+    return attention ?? "sdpa";
+  }
+  if (attention === "sdpa") {
+    throw badUsage(
+      `transformers has no sdpa attention for ${family} (_supports_sdpa of its class is False)`,
+      "use --attention eager, or leave --attention out",
+    );
+  }
+  return attention ?? "eager";
 }
 
 /** @throws TidemarkError TM-E002: DeepSpeed moves weights in stage 3 alone, where each device has a part of them */
@@ -231,8 +275,7 @@ function serveOptions(
   request: PlanRequest,
   { gpu, dtype }: Chosen,
 ): ServeOptions {
-  const engine =
-    request.serve?.engine ?? (model.stored.fileBytes === undefined ? "transformers" : "llama.cpp");
+  const engine = engineOf(model, request);
   requireOneQuantization(
     request,
     convertsFile(model, { mode: "serve", engine }) ? null : model.stored.quantization,
@@ -250,7 +293,7 @@ function serveOptions(
     utilization: UTILIZATION[engine],
     batchedTokens: BATCHED_TOKENS,
     cudaGraphs: true,
-    attention: request.attention ?? "sdpa",
+    attention: attentionOf(model, request, engine),
     padded: request.padded ?? true,
     tensor: request.tensor ?? 1,
     pipeline: request.pipeline ?? 1,

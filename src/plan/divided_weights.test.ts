@@ -103,7 +103,10 @@ describe.each(["mixtral", "deepseek-v3", "qwen3-30b-a3b", "gpt-oss-20b"])("%s", 
       planned: planned.length,
       short: planned
         // The rank of a pipeline that needs most may be one without the final norm: 14 KiB at most.
-        .filter(({ bytes }) => !((bytes ?? 0) > whole - 32_768))
+        .filter(({ request, bytes }) => {
+          const missing = (request.pipeline ?? 1) > 1 ? 32_768 : 64;
+          return !((bytes ?? 0) >= whole - missing);
+        })
         .map(({ request, bytes }) => ({ ...request, share: (bytes ?? 0) / whole })),
     };
   }

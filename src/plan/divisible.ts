@@ -47,6 +47,7 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
     throw cannotDivide("the model has no experts to divide", "leave --ep out");
   }
   requireExpertRanks(options);
+  requireStages(options);
   const count = model.towers.reduce((sum, tower) => sum + layerCount(tower), 0);
   if (pipeline > count) {
     throw cannotDivide(
@@ -61,6 +62,20 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
     throw cannotDivide(
       "a model of several towers is not planned in pipeline stages",
       "leave --pp out",
+    );
+  }
+}
+
+/** @throws TidemarkError TM-E086: PipelineEngine of DeepSpeed asserts that gradients are whole */
+function requireStages(options: PlanOptions): void {
+  if (options.mode !== "train" || options.parallelism.pipeline === 1) {
+    return;
+  }
+  const { kind } = options.parallelism.sharding;
+  if (kind === "zero-2" || kind === "zero-3") {
+    throw cannotDivide(
+      "DeepSpeed has no pipelines in ZeRO-2 and ZeRO-3 (ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism)",
+      "use --zero 1 or --fsdp, or leave --pp out",
     );
   }
 }

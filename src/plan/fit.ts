@@ -1,7 +1,7 @@
 /** What fits on a device: the largest batch, the longest sequence, and a table of methods and devices. */
 import { formatBytes, formatExactCount } from "../model/base/numbers.js";
 import type { PlanFitJson, PlanJson } from "../model/documents/plan_document.js";
-import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
+import { engineOf, libraryOf, type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
 import { figureOf } from "./device/allocator.js";
 import type { Gpu } from "./device/gpus.js";
 import { requireDivisible } from "./divisible.js";
@@ -13,6 +13,7 @@ import {
   type TrainOptions,
 } from "./job/options.js";
 import { largest } from "./largest.js";
+import { unlessRefused } from "./refusal.js";
 import { type CacheRoom, planServing } from "./serve/plan_serving.js";
 import { type ModelShape, readsText } from "./shape/model_shape.js";
 import { Footprints, KnownFootprints } from "./train/footprint.js";
@@ -98,7 +99,7 @@ class Beyond {
       .filter(([, found, most]) => found > most)
       .map(
         ([what, found, most]) =>
-          `${formatExactCount(found)} ${what} fit, too, but not all numbers between ${formatExactCount(most)} and that`,
+          `${formatExactCount(found)} ${what} also fit, but not every ${what === "tokens" ? "length" : "number"} between ${formatExactCount(most)} and ${formatExactCount(found)}`,
       );
     return words.length === 0
       ? fit
@@ -187,7 +188,7 @@ function reasonOf(room: CacheRoom, { context, concurrency, engine }: ServeOption
 }
 
 /**
- * The rows of {@link fitTable}, each searched for when it is called.
+ * The rows of {@link fitTable}, each searched for when it is called; null for a method that is refused on the device.
  * @param shared by method: for calls with one device each
  */
 export function fitRows(
@@ -195,24 +196,24 @@ export function fitRows(
   request: PlanRequest,
   gpus: readonly Gpu[],
   shared = new Map<string, KnownFootprints>(),
-): (() => PlanFitJson)[] {
-  const jobs = jobsOf(model, request).map((job) => {
-    const known = shared.get(job.name) ?? new KnownFootprints();
-    shared.set(job.name, known);
-    return { ...job, known };
-  });
+): (() => PlanFitJson | null)[] {
   return gpus.flatMap((gpu) =>
-    jobs.map(({ name, job, known }) => () => {
-      const own = { ...job, gpu };
-      requireDivisible(model, planOptions(model, own));
-      return { device: gpu.name, method: name, ...fitOf(model, own, { known, isRow: true }) };
+    jobsOf(model, { ...request, gpu }).map(({ name, job }) => () => {
+      const known = shared.get(name) ?? new KnownFootprints();
+      shared.set(name, known);
+      return unlessRefused(() => {
+        requireDivisible(model, planOptions(model, job));
+        return { device: gpu.name, method: name, ...fitOf(model, job, { known, isRow: true }) };
+      });
     }),
   );
 }
 
 /** Each method on each device, with the request's other options. */
 export function fitTable(...of: Parameters<typeof fitRows>): PlanFitJson[] {
-  return fitRows(...of).map((row) => row());
+  return fitRows(...of)
+    .map((row) => row())
+    .filter((row) => row !== null);
 }
 
 interface Job {
@@ -220,10 +221,10 @@ interface Job {
   readonly job: PlanRequest;
 }
 
-function jobsOf(model: ModelShape, request: PlanRequest): Job[] {
-  const options = planOptions(model, request);
-  if (options.mode === "serve") {
-    return [{ name: options.engine, job: request }];
+/** On the request's own device, which decides how some checkpoints are loaded. */
+function jobsOf(model: ModelShape, request: PlanRequest & { readonly gpu: Gpu }): Job[] {
+  if (request.mode === "serve") {
+    return [{ name: engineOf(model, request), job: request }];
   }
   const { quantize, ...rest } = request;
   const checkpointed = (name: string, changes: Partial<PlanRequest>): Job[] =>
@@ -234,7 +235,9 @@ function jobsOf(model: ModelShape, request: PlanRequest): Job[] {
         rest,
       ),
     }));
-  const stored = convertsFile(model, options) ? null : model.stored.quantization;
+  const { mode, gpu } = request;
+  const library = libraryOf(request);
+  const stored = convertsFile(model, { mode }) ? null : model.stored.quantization;
   return [
     ...(stored === null || canDequantize(stored)
       ? [
@@ -246,7 +249,7 @@ function jobsOf(model: ModelShape, request: PlanRequest): Job[] {
         ]
       : []),
     ...checkpointed("lora", { method: "lora" }),
-    ...(stored !== null && loadsWide(model, { ...options, quantize: null }) !== null
+    ...(stored !== null && loadsWide(model, { mode, gpu, library }) !== null
       ? []
       : checkpointed("qlora", {
           method: "qlora",

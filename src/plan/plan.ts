@@ -54,15 +54,21 @@ function requirePossible({ totalBytes, parts }: Unsaved): void {
 function figuresOf(model: ModelShape, options: PlanOptions): PlanFigures {
   requireDivisible(model, options);
   if (options.mode === "train") {
-    return { deviceBytes: figureOf(planTraining(model, options).parts, "device").bytes };
+    const { parts } = planTraining(model, options);
+    return { deviceBytes: figureOf(parts, "device").bytes, gapBytes: gapsOf(parts) };
   }
   const { parts, room } = planServing(model, options);
   return {
     deviceBytes: figureOf(parts, "device").bytes,
+    gapBytes: gapsOf(parts),
     ...(room === null
       ? {}
       : { room: { tokens: room.tokens, sequences: room.sequencesOf(options.context) } }),
   };
+}
+
+function gapsOf(parts: readonly PlanPartJson[]): number {
+  return parts.find(({ part }) => part === "fragmentation")?.bytes ?? 0;
 }
 
 type Unsaved = Omit<PlanJson, "savings" | "fits" | "serving">;

@@ -2,12 +2,13 @@
  * What each technique would save. The plan is made again with the technique's options, by the same steps as that of the
  * command line, so that adding the options of a row to the command gives exactly its figure.
  */
+import { formatBytes } from "../model/base/numbers.js";
 import type { PlanSavingJson } from "../model/documents/plan_document.js";
-import { TidemarkError } from "../model/errors/errors.js";
 import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import { isBlockType } from "./job/cache_types.js";
 import type { Engine, PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
+import { unlessRefused } from "./refusal.js";
 import type { ModelShape } from "./shape/model_shape.js";
 import { flagsOf, type PlanWords, requestOf } from "./words.js";
 
@@ -230,6 +231,8 @@ const SERVING: readonly Technique<ServeOptions>[] = [
 /** What a plan takes, and what it serves. */
 export interface PlanFigures {
   readonly deviceBytes: number;
+  /** Of these, the allocator's gaps, which come and go with the sizes of tensors. */
+  readonly gapBytes: number;
   /** Of engines that give their cache all that is left; absent for others. */
   readonly room?: { readonly tokens: number; readonly sequences: number };
 }
@@ -270,7 +273,7 @@ export function savingsOf(
       const row: PlanSavingJson = {
         technique,
         bytes: Math.max(0, Math.round(bytes)),
-        cost,
+        cost: `${cost}${gapWords(bytes, now.gapBytes - after.gapBytes)}`,
         change: `${flagsOf(chosen)}${replacedFlag(request, chosen)}`,
         program,
       };
@@ -282,6 +285,16 @@ export function savingsOf(
       return addedTokens > now.room.tokens * LEAST ? [{ ...row, addedTokens, addedSequences }] : [];
     })
     .sort((a, b) => (b.addedTokens ?? 0) - (a.addedTokens ?? 0) || b.bytes - a.bytes);
+}
+
+/** Of a saving, the smallest share of gaps that is named. */
+const NAMED_SHARE = 0.05;
+
+/** What a technique saves beside the tensors that it is about. */
+function gapWords(bytes: number, gapBytes: number): string {
+  return bytes > 0 && gapBytes > bytes * NAMED_SHARE
+    ? `; ${formatBytes(gapBytes)} of it is less fragmentation`
+    : "";
 }
 
 function stated<Options>(technique: Technique<Options>, options: Options) {
@@ -303,18 +316,6 @@ function replacedFlag({ sharding }: PlanRequest, { fsdp }: PlanWords): string {
 function requestWith(request: PlanRequest, words: PlanWords): PlanRequest {
   const changes = requestOf({ ...words, ...(request.mode === "serve" ? { serve: true } : {}) });
   return withJobConfig(changes, request);
-}
-
-/** null if the model, the device or the other options do not allow it. */
-function unlessRefused<Value>(made: () => Value): Value | null {
-  try {
-    return made();
-  } catch (error) {
-    if (error instanceof TidemarkError) {
-      return null;
-    }
-    throw error;
-  }
 }
 
 /** Options whose defaults depend on others: a technique leaves them as they are, which takes flags of their own. */

@@ -17,6 +17,7 @@ import { servedShape } from "./serve/served_by.js";
 import { type ModelShape, readsText } from "./shape/model_shape.js";
 import { hostParts } from "./train/host.js";
 import { trainingPeak } from "./train/plan_training.js";
+import { hasMasterWeights } from "./train/states.js";
 
 interface Setting<Options> {
   readonly flag: string;
@@ -65,7 +66,10 @@ const TRAINING: readonly Setting<TrainOptions>[] = [
   {
     flag: "--weights",
     key: "weights",
-    reasons: [[(_, { dtype }) => dtype === "fp32", "products in fp32 read fp32 weights"]],
+    reasons: [
+      [(_, { dtype }) => dtype === "fp32", "products in fp32 read fp32 weights"],
+      [(_, job) => hasMasterWeights(job), "DeepSpeed keeps fp32 master weights of 16-bit weights"],
+    ],
   },
   {
     flag: "--no-padding",

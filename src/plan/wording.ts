@@ -12,7 +12,7 @@ export function largeCount(count: number): string {
   return `${billions < 1000 ? (count / 1e9).toPrecision(3) : formatExactCount(billions)} billion`;
 }
 
-/** No larger batch and no longer sequence is searched, but of models that are made for longer ones. */
+/** The search ends at this batch and this length. */
 export const LARGEST_SEARCHED = 2 ** 20;
 
 /** "3,072", "1,048,576 or more". @param end the model's own limit, which is not exceeded */
@@ -42,19 +42,22 @@ export function cacheWords({
 }
 
 /** "room for 40,000 tokens: 4 sequences of this context, or one of 32,768 tokens". */
-export function roomWords({
-  kvBytesPerToken,
-  windows,
-  kvTokens,
-  maxConcurrency,
-  longestContext,
-  engine,
-}: NonNullable<PlanJson["serving"]>): string {
+export function roomWords(
+  {
+    kvBytesPerToken,
+    windows,
+    kvTokens,
+    maxConcurrency,
+    longestContext,
+    engine,
+  }: NonNullable<PlanJson["serving"]>,
+  { longestSequence }: Pick<PlanJson["model"], "longestSequence">,
+): string {
   const most = `${mostOf(maxConcurrency)} ${maxConcurrency === 1 ? "sequence" : "sequences"}`;
   if (kvBytesPerToken === 0) {
     return `room for ${most}`;
   }
-  const these = `${most} of this context, or one of ${mostOf(longestContext)} tokens`;
+  const these = `${most} of this context, or one of ${mostOf(longestContext, longestSequence)} tokens`;
   const tokens = `${formatExactCount(kvTokens)} tokens`;
   if (windows === undefined) {
     return `room for ${tokens}: ${these}`;

@@ -67,6 +67,38 @@ describe("--config", () => {
     expect(partOf(file, "optimizer")).toBe(0);
   });
 
+  test("DeepSpeed: sizes of buffers are read, and those without effect are named", async () => {
+    const zero = (stage: number, sizes: object) =>
+      write("sizes.json", { zero_optimization: { stage, ...sizes }, train_batch_size: 8 });
+    const formula = async () => {
+      const { parts } = await planned(
+        "llama-3.1-8b",
+        "--config",
+        "sizes.json",
+        "--checkpointing",
+        "full",
+        "--batch",
+        "8",
+      );
+      return parts.find(({ part }) => part === "communication")?.formula ?? "";
+    };
+    zero(2, { reduce_bucket_size: 2e8 });
+    expect(await formula()).toMatch(/^2 buckets x 200\.0e6 /);
+    zero(2, { reduce_bucket_size: 2e8, overlap_comm: false });
+    expect(await formula()).toMatch(/^1 bucket x 200\.0e6 /);
+    zero(3, { stage3_max_live_parameters: 3e8, reduce_bucket_size: 1e8 });
+    expect(await formula()).toMatch(/^gathered 300\.0e6 .* 2 buckets x 100\.0e6 /);
+    zero(3, {
+      allgather_bucket_size: 2e8,
+      stage3_prefetch_bucket_size: 1e7,
+      stage3_param_persistence_threshold: 1e5,
+    });
+    const { limits } = await planned("llama-3.1-8b", "--config", "sizes.json");
+    expect(limits.join()).toMatch(
+      /sizes\.json sets allgather_bucket_size, stage3_prefetch_bucket_size, stage3_param_persistence_threshold, on which/,
+    );
+  });
+
   test('DeepSpeed: "auto" is left to the options', async () => {
     write("auto.json", {
       train_micro_batch_size_per_gpu: "auto",
@@ -101,7 +133,7 @@ num_processes: 4  # one for each GPU
     expect(file.perDeviceBytes).toBe(words.perDeviceBytes);
   });
 
-  test("accelerate: SHARD_GRAD_OP keeps whole weights, NO_SHARD everything", async () => {
+  test("accelerate: SHARD_GRAD_OP keeps gathered weights, NO_SHARD everything", async () => {
     write("grad.yaml", ACCELERATE.replace("FULL_SHARD", "SHARD_GRAD_OP"));
     write("none.yaml", ACCELERATE.replace("FULL_SHARD", "NO_SHARD"));
     const [full, gradients, none] = await Promise.all(
@@ -109,7 +141,13 @@ num_processes: 4  # one for each GPU
         planned("llama-3.1-8b", "--config", `${name}.yaml`, "--weights", "16bit"),
       ),
     );
-    expect(partOf(gradients as PlanJson, "weights")).toBe(4 * partOf(full as PlanJson, "weights"));
+    expect(partOf(gradients as PlanJson, "weights")).toBe(partOf(full as PlanJson, "weights"));
+    expect(partOf(gradients as PlanJson, "communication")).toBeGreaterThan(
+      2 * (gradients as PlanJson).model.parameters * 0.99,
+    );
+    const rows = JSON.stringify((gradients as PlanJson).parts);
+    expect(rows).toMatch(/divided by FSDP over 4 devices/);
+    expect(rows).not.toMatch(/ZeRO|DeepSpeed/);
     expect(partOf(none as PlanJson, "optimizer")).toBe(
       4 * partOf(gradients as PlanJson, "optimizer"),
     );
@@ -119,8 +157,8 @@ num_processes: 4  # one for each GPU
     const grad = ACCELERATE.replace("FULL_SHARD", "SHARD_GRAD_OP");
     write("offloaded.yaml", grad.replace("offload_params: false", "offload_params: true"));
     const plan = await planned("llama-3.1-8b", "--config", "offloaded.yaml");
-    expect(partOf(plan, "weights")).toBeGreaterThan(2 * plan.model.parameters * 0.99);
-    expect(partOf(plan, "optimizer")).toBe(0);
+    expect(partOf(plan, "communication")).toBeGreaterThan(2 * plan.model.parameters * 0.99);
+    expect([partOf(plan, "weights"), partOf(plan, "optimizer")]).toEqual([0, 0]);
   });
 
   test.each([2, 3])("offload_param counts in stage 3 alone: stage %i", async (stage) => {

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type Gpu, gpuNamed } from "../../src/plan/device/gpus.js";
+import { type Gpu, gpuNamed, gpuOfSize } from "../../src/plan/device/gpus.js";
 import { fitTable } from "../../src/plan/fit.js";
 import { planMemory } from "../../src/plan/plan.js";
 import { readShape } from "../../src/plan/shape/read_shape.js";
@@ -187,7 +187,11 @@ describe("what transformers loads in 16 bits", () => {
   ] as const)("fp8 on %s with %s: %s", (gpu, engine, isWide) => {
     const { isWide: found, limits } = served("fp8", gpu, engine);
     expect(found).toBe(isWide);
-    expect(/compute capability is \d+\.\d and not 8\.9 or more/.test(limits)).toBe(isWide);
+    expect(
+      /fp8 kernels from compute capability 8\.9 on, and .* has compute capability \d+\.\d/.test(
+        limits,
+      ),
+    ).toBe(isWide);
   });
 
   test("rows of --fit are those of their own device, whatever the one before loads", () => {
@@ -197,9 +201,84 @@ describe("what transformers loads in 16 bits", () => {
     };
     const model = readShape(values, "qwen", "qwen");
     const devices = ["a10", "l4"].map((name) => gpuNamed(name) as Gpu);
+    // The request's own device decides nothing; below 8.9 the weights are in 16 bits, and QLoRA has nothing to read.
+    for (const request of [
+      {},
+      { method: "qlora" },
+      { method: "lora" },
+      { gpu: devices[1] as Gpu },
+    ] as const) {
+      const rows = fitTable(model, { mode: "train", ...request }, devices);
+      const methods = (device: string) =>
+        new Set(
+          rows.filter((row) => row.device === device).map(({ method }) => method.split(",")[0]),
+        );
+      expect(methods("A10")).toEqual(new Set(["full", "lora"]));
+      expect(methods("L4")).toEqual(new Set(["full", "lora", "qlora"]));
+    }
     const request = { mode: "train", method: "lora" } as const;
     const alone = devices.flatMap((gpu) => fitTable(model, request, [gpu]));
     expect(fitTable(model, request, devices)).toEqual(alone);
+  });
+
+  test("a device given by its size is assumed to be like another one", () => {
+    const values = {
+      ...MODELS["qwen3-0.6b"]?.config,
+      quantization_config: { quant_method: "fp8" },
+    };
+    const { limits } = planMemory(readShape(values, "qwen", "qwen"), {
+      mode: "train",
+      gpu: gpuOfSize(40 * 2 ** 30),
+    });
+    expect(limits.join()).toMatch(/is assumed to have that of A100-40GB, compute capability 8\.0/);
+  });
+
+  test.each([
+    ["nf4", "transformers", 2],
+    ["nf4-dq", "transformers", 2],
+    ["int8", "transformers", 2],
+    ["nf4", "litgpt", 0.5 + 4 / 64],
+    ["fp8", "transformers", 1 + 4 / 16384],
+  ] as const)("experts with %s of %s take %f B", (quantize, library, bytes) => {
+    const model = readShape(MODELS["qwen3-30b-a3b"]?.config ?? {}, "qwen", "qwen");
+    const { limits, parts } = planMemory(model, {
+      mode: "train",
+      method: "lora",
+      quantize,
+      train: { library },
+      gpu: gpuNamed("h200") as Gpu,
+    });
+    // 48 layers, 128 experts, three matrices of 2048 x 768; embedding and head are in 16 bits.
+    const experts = 48 * 128 * 3 * 2048 * 768;
+    const weights = parts.find(({ part }) => part === "weights")?.bytes ?? 0;
+    const rest = weights - experts * bytes;
+    expect(rest).toBeGreaterThan(2 * 2 * 151_936 * 2048);
+    expect(rest).toBeLessThan(7 * 2 ** 30);
+    expect(/parameters of three dimensions/.test(limits.join())).toBe(bytes === 2);
+  });
+
+  test("--fit leaves out the devices on which serving is refused, and them alone", () => {
+    const values = {
+      ...MODELS["qwen3-0.6b"]?.config,
+      quantization_config: { quant_method: "fbgemm_fp8" },
+    };
+    const devices = ["a10", "h100"].map((name) => gpuNamed(name) as Gpu);
+    const rows = fitTable(readShape(values, "qwen", "qwen"), { mode: "serve" }, devices);
+    expect(rows.map(({ device }) => device)).toEqual(["H100-80GB"]);
+  });
+
+  test("--quantize fp8 on a device without its kernels trains adapters of 16-bit weights", () => {
+    const fp8 = { quantize: "fp8" } as const;
+    const plan = train("qwen3-0.6b", "a100", fp8);
+    expect(plan.assumptions.join()).toMatch(/adapters of rank 8/);
+    expect(plan.limits.join()).toMatch(
+      /fp8 kernels from .* 8\.9 on, and A100-80GB has compute capability 8\.0: .*16 bits/,
+    );
+    expect(train("qwen3-0.6b", "a100", { ...fp8, method: "lora" }).parts).toEqual(plan.parts);
+    expect(() => train("qwen3-0.6b", "a100", { ...fp8, method: "qlora" })).toThrow(/--method lora/);
+    expect(() => train("qwen3-0.6b", "a100", { ...fp8, method: "full" })).toThrow(
+      /cannot be trained; leave --quantize out/,
+    );
   });
 
   test("fbgemm_fp8 below Hopper, and adapters beside formats that the Trainer refuses", () => {
@@ -219,6 +298,8 @@ describe("what transformers loads in 16 bits", () => {
     const gptOss = train("gpt-oss-20b", "h100", { method: "lora" });
     expect(gptOss.parts[0]?.bytes).toBe(gptOss.model.parameters * 2);
     expect(gptOss.limits.join()).toMatch(/Mxfp4Config\(dequantize=True\)/);
-    expect(() => train("gpt-oss-20b", "h100", { method: "qlora" })).toThrow(/no training beside/);
+    expect(() => train("gpt-oss-20b", "h100", { method: "qlora" })).toThrow(
+      /cannot train adapters beside/,
+    );
   });
 });

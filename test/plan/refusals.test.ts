@@ -88,6 +88,72 @@ const QUANTIZED = {
   "FP8 of ModelOpt": { quant_method: "modelopt", quant_algo: "FP8" },
 };
 
+describe("attention of classes without sdpa in transformers", () => {
+  const deberta = { model_type: "deberta-v2", relative_attention: true, position_buckets: 256 };
+  test.each([
+    ["gpt-oss-20b", {}],
+    ["bert-base", deberta],
+  ] as const)("%s %j is planned as eager, and sdpa is refused", (name, changes) => {
+    const usual = planned(name, {}, changes);
+    expect(usual.assumptions.join()).toMatch(/with eager attention/);
+    expect(usual.parts).toEqual(planned(name, { attention: "eager" }, changes).parts);
+    const served = { serve: true, engine: "transformers" } as const;
+    for (const words of [{}, served]) {
+      expect(refusal(name, { ...words, attention: "sdpa" }, changes)).toMatch(
+        /no sdpa attention for .*--attention eager/,
+      );
+    }
+    expect(refusal(name, { attention: "sdpa", library: "torchtitan" }, changes)).toBe("");
+  });
+});
+
+test.each([
+  ["a10g", "A10G"],
+  ["L40S", "L40S"],
+  ["rtx 6000 ada", "RTX 6000 Ada"],
+  ["RTX-PRO-6000", "RTX PRO 6000"],
+  ["b200", "B200"],
+  ["h20", "H20"],
+  ["t4g", "T4"],
+  ["gh200", "H100-96GB"],
+])("--gpu %s is known", (name, device) => {
+  expect(gpuNamed(name)?.name).toBe(device);
+});
+
+test("a saving of more than its tensors names the fragmentation in it", () => {
+  const rows = planned("llama-3.1-8b", { batch: 4 }).savings;
+  const named = rows.filter(({ cost }) =>
+    /; [\d.]+ [MG]iB of it is less fragmentation$/.test(cost),
+  );
+  expect(named.length).toBeGreaterThan(0);
+  for (const { cost, bytes } of named) {
+    const [, size = "", unit] = /; ([\d.]+) ([MG])iB of it/.exec(cost) ?? [];
+    expect(Number(size) * 2 ** (unit === "G" ? 30 : 20)).toBeGreaterThan(bytes * 0.049);
+  }
+});
+
+describe("cautions of training", () => {
+  const limits = (words: object) => planned("llama-3.1-8b", words).limits.join();
+
+  test("fp16 gradients, which GradScaler refuses", () => {
+    const fp16 = { dtype: "fp16", weights: "16bit" } as const;
+    expect(limits(fp16)).toMatch(/Attempting to unscale FP16 gradients/);
+    for (const words of [
+      { ...fp16, weights: "fp32" },
+      { ...fp16, dtype: "bf16" },
+      { ...fp16, method: "lora" },
+      { ...fp16, zero: 2 },
+    ] as const) {
+      expect(limits(words)).not.toMatch(/FP16 gradients/);
+    }
+  });
+
+  test("lengths that --cp does not divide", () => {
+    expect(limits({ cp: 3, seq: 4096 })).toMatch(/--seq 4096 is not a multiple of --cp 3/);
+    expect(limits({ cp: 4, seq: 4096 })).not.toMatch(/multiple of --cp/);
+  });
+});
+
 describe("a checkpoint that is quantized", () => {
   test.each(Object.entries(QUANTIZED))("%s is not trained whole", (_, quantization_config) => {
     const changes = { quantization_config };

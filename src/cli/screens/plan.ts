@@ -18,9 +18,7 @@ export function printPlan(screen: Screen, plan: PlanJson, quiet: boolean): void 
   printHead(screen, plan);
   printCautions(screen, plan);
   printParts(screen, plan);
-  if (plan.serving !== undefined) {
-    printServing(screen, plan.serving);
-  }
+  printServing(screen, plan);
   printFits(screen, plan);
   printComparison(screen, plan);
   printFitTable(screen, plan);
@@ -81,12 +79,18 @@ function printParts(screen: Screen, { parts, perDeviceBytes }: PlanJson): void {
   screen.line();
 }
 
-function printServing(screen: Screen, serving: NonNullable<PlanJson["serving"]>): void {
+function printServing(
+  screen: Screen,
+  { serving, model }: Pick<PlanJson, "serving" | "model">,
+): void {
+  if (serving === undefined) {
+    return;
+  }
   const words = cacheWords(serving);
   screen.line(
     words === null
       ? "  no cache: the model makes its output in one pass"
-      : `  cache: ${words}; ${roomWords(serving)}`,
+      : `  cache: ${words}; ${roomWords(serving, model)}`,
   );
 }
 
@@ -154,7 +158,8 @@ function printSavings(screen: Screen, { savings }: PlanJson): void {
   ]);
   printTable(screen, columns, rows);
   if (savings.length > shown.length) {
-    screen.line(paint.dim(`  ${savings.length - shown.length} smaller ones: --json`));
+    const more = savings.length - shown.length;
+    screen.line(paint.dim(`  ${more} smaller ${more === 1 ? "one" : "ones"}: --json`));
   }
   screen.line();
 }

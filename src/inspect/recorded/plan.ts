@@ -1,7 +1,11 @@
 /** The documents of `tidemark plan`: a model's plan, the same compared with a measurement, and its page. */
 import { basename } from "node:path";
 import type { Bytes, OnProgress } from "../../model/base/units.js";
-import type { PlanComparisonJson, PlanJson } from "../../model/documents/plan_document.js";
+import type {
+  PlanComparisonJson,
+  PlanFitJson,
+  PlanJson,
+} from "../../model/documents/plan_document.js";
 import { nothingThere } from "../../model/errors/errors.js";
 import { type DeviceFigureName, deviceMetric, MOST_DEVICES } from "../../model/profile/series.js";
 import {
@@ -51,10 +55,10 @@ export async function planWithFitTable(
 ): Promise<PlanJson> {
   const gpus = request.gpu === undefined ? GPUS : [request.gpu];
   const all = fitRows(model, request, gpus);
-  const rows = [];
+  const rows: PlanFitJson[] = [];
   for (const [index, row] of all.entries()) {
     await onProgress(index, all.length);
-    rows.push(row());
+    rows.push(...[row()].filter((found) => found !== null));
   }
   return { ...plan, fitTable: rows };
 }

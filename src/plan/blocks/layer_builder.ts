@@ -166,6 +166,9 @@ export class LayerBuilder {
     if (quantized.expertsAlone === true) {
       return experts === undefined;
     }
+    if (quantized.keepsExperts === true && experts !== undefined) {
+      return true;
+    }
     return (
       quantized.kept !== undefined &&
       isKept(

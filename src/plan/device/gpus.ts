@@ -21,6 +21,8 @@ export interface Gpu {
   readonly old: boolean;
   /** torch's kernels for the CPU run, on which bench/plan.mjs and the tests compare saved tensors. */
   readonly isCpu?: boolean;
+  /** Of a device given by its size: the device whose other properties are assumed. */
+  readonly like?: string;
 }
 
 const MIB = 2 ** 20;
@@ -55,14 +57,18 @@ export const GPUS: readonly Gpu[] = [
   gpu("RTX 4090", 23.5, 420, 8.9),
   gpu("RTX 5090", 31.4, 480, 12),
   gpu("A10", 22.0, 300, 8.6),
+  gpu("A10G", 22.0, 330, 8.6),
   gpu("L4", 22.0, 250, 8.9),
   gpu("A6000", 47.4, 350, 8.6),
   gpu("L40S", 44.4, 420, 8.9),
+  gpu("RTX 6000 Ada", 47.4, 420, 8.9),
   gpu("A100-40GB", 39.4, 420, 8),
   gpu("A100-80GB", 79.2, 420, 8),
   // Measured on an H200 with CUDA 13.0: 621 MiB after the first tensor, 697 after a prefill, 751 to 767 after a training step.
   gpu("H100-80GB", 79.1, 750, 9),
   gpu("H100-96GB", 94.5, 750, 9),
+  gpu("H20", 95.1, 500, 9),
+  gpu("RTX PRO 6000", 94.9, 550, 12),
   gpu("H200", 139.8, 750, 9),
   gpu("B200", 178.3, 620, 10),
   gpu("MI300X", 191.0, 450, 9.4),
@@ -73,6 +79,9 @@ const SHORT: Readonly<Record<string, string>> = {
   a100: "A100-80GB",
   h100: "H100-80GB",
   v100: "V100-16GB",
+  // The same chips beside another CPU.
+  gh200: "H100-96GB",
+  t4g: "T4",
   "4090": "RTX 4090",
   "3090": "RTX 3090",
   "5090": "RTX 5090",
@@ -116,7 +125,15 @@ export function supportsFlash({
 export function gpuOfSize(memoryBytes: Bytes): Gpu {
   const recent = GPUS.filter(({ old }) => !old).sort((a, b) => a.memoryBytes - b.memoryBytes);
   const near = recent.find((each) => each.memoryBytes * 1.08 >= memoryBytes) ?? USUAL_GPU;
-  return { ...near, name: "", memoryBytes };
+  return { ...near, name: "", memoryBytes, like: near.name };
+}
+
+/** "A10 has compute capability 8.6", or of which device it is assumed. */
+export function capabilityWords({ name, capability, like }: Gpu): string {
+  const words = `compute capability ${capability.toFixed(1)}`;
+  return name === ""
+    ? `a device of this size is assumed to have that of ${like}, ${words}`
+    : `${name} has ${words}`;
 }
 
 /** The default device. */

@@ -79,12 +79,22 @@ function readJobConfig(path: string): JobConfig {
   if (config.has("zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size")) {
     const automatic: string[] = [];
     const values = withoutAuto(config.values, "", automatic);
-    const request = ofDeepSpeed(new ModelConfig(values, path));
+    const plain = new ModelConfig(values, path);
+    const request = ofDeepSpeed(plain);
+    const unused = withoutUse(plain);
     const note = `${path} leaves "auto" values to the program, here to the other options: ${automatic.join(", ")}`;
     return {
       kind: "DeepSpeed",
       divides: "DeepSpeed",
-      request: automatic.length === 0 ? request : { ...request, notes: [note] },
+      request: {
+        ...request,
+        notes: [
+          ...(automatic.length === 0 ? [] : [note]),
+          ...(unused.length === 0
+            ? []
+            : [`${path} sets ${unused.join(", ")}, on which no figure of the plan depends`]),
+        ],
+      },
     };
   }
   if (config.has(...TRAINER_FSDP)) {
@@ -145,13 +155,59 @@ function ofDeepSpeed(config: ModelConfig): Partial<PlanRequest> {
   const accumulation = config.optionalSize("gradient_accumulation_steps");
   return {
     ...(isOn("bf16") ? { dtype: "bf16" as const } : isOn("fp16") ? { dtype: "fp16" as const } : {}),
-    ...(stage === 0 ? {} : { sharding: { kind: `zero-${stage as 1 | 2 | 3}`, offload } as const }),
+    ...(stage === 0
+      ? {}
+      : {
+          sharding: {
+            kind: `zero-${stage as 1 | 2 | 3}`,
+            offload,
+            ...(zero === null ? {} : buffersOf(zero, stage)),
+          } as const,
+        }),
     train: {
       ...(batch === undefined ? {} : { batch }),
       ...(accumulation === undefined ? {} : { accumulation }),
       ...(optimizer === undefined ? {} : { optimizer }),
     },
   };
+}
+
+function buffersOf(zero: ModelConfig, stage: number): Pick<Sharding, "deepSpeed"> {
+  const count = (name: string): number | undefined =>
+    zero.has(name) ? zero.count(0, name) : undefined;
+  const sizes = {
+    reduceBucket: count("reduce_bucket_size"),
+    ...(zero.has("overlap_comm") ? { overlaps: zero.flag(true, "overlap_comm") } : {}),
+    ...(stage === 3
+      ? {
+          liveParameters: count("stage3_max_live_parameters"),
+          subGroup: count("sub_group_size"),
+        }
+      : {}),
+  };
+  const given = Object.fromEntries(
+    Object.entries(sizes).filter(([, value]) => value !== undefined),
+  ) as NonNullable<Sharding["deepSpeed"]>;
+  return Object.keys(given).length === 0 ? {} : { deepSpeed: given };
+}
+
+/**
+ * Sizes of DeepSpeed that the formulas do not have: weights are gathered into their own buffers in stages 1 and 2,
+ * prefetched ones are among the live ones, and small weights that stay are negligible.
+ */
+function withoutUse(config: ModelConfig): string[] {
+  const zero = config.part("zero_optimization");
+  const isThird = zero?.count(0, "stage") === 3;
+  const sizes = ["stage3_max_live_parameters", "sub_group_size"].filter(() => !isThird);
+  const names = [
+    "allgather_bucket_size",
+    "stage3_prefetch_bucket_size",
+    "stage3_param_persistence_threshold",
+    ...sizes,
+  ].filter((name) => zero?.has(name) === true);
+  const partitions =
+    config.part("activation_checkpointing")?.flag(false, "partition_activations") === true;
+  return [...names, ...(partitions ? ["partition_activations"] : [])];
 }
 
 /** Stages below 3 ignore `offload_param` ("Only applicable with ZeRO Stage 3", DeepSpeedPlugin of accelerate). */
@@ -225,17 +281,18 @@ function shardingOf(
   return { kind: "ddp", devices };
 }
 
-/** SHARD_GRAD_OP keeps whole weights and divides gradients and states, as ZeRO-2 does. */
+/** SHARD_GRAD_OP divides as FULL_SHARD does, and keeps gathered weights from the forward to the backward pass. */
 const STRATEGIES: Readonly<Record<string, Sharding["kind"]>> = {
   "1": "fsdp",
   FULL_SHARD: "fsdp",
   HYBRID_SHARD: "fsdp",
-  "2": "zero-2",
-  SHARD_GRAD_OP: "zero-2",
-  HYBRID_SHARD_ZERO2: "zero-2",
+  "2": "fsdp",
+  SHARD_GRAD_OP: "fsdp",
+  HYBRID_SHARD_ZERO2: "fsdp",
   "3": "ddp",
   NO_SHARD: "ddp",
 };
+const KEEPS_GATHERED: ReadonlySet<string> = new Set(["2", "SHARD_GRAD_OP", "HYBRID_SHARD_ZERO2"]);
 
 /** accelerate's default is version 1. In version 2, `reshard_after_forward: false` replaces SHARD_GRAD_OP. */
 function fsdpSharding(
@@ -243,15 +300,17 @@ function fsdpSharding(
   devices?: number,
 ): Partial<Sharding> {
   const strategy = (setting("sharding_strategy") ?? "FULL_SHARD").toUpperCase();
-  const keepsWeights = setting("reshard_after_forward")?.toLowerCase() === "false";
-  const kind = keepsWeights ? "zero-2" : (STRATEGIES[strategy] ?? "fsdp");
+  const keepsGathered =
+    setting("reshard_after_forward")?.toLowerCase() === "false" || KEEPS_GATHERED.has(strategy);
+  const kind = STRATEGIES[strategy] ?? "fsdp";
   const isOffloaded = setting("offload_params")?.toLowerCase() === "true";
   return {
     kind,
     ...(devices === undefined ? {} : { devices }),
-    // Without a second gathering in the backward pass, the gathered weights stay on the device.
+    // NO_SHARD keeps whole weights on the device.
     offload: !isOffloaded ? "none" : kind === "fsdp" ? "all" : "optimizer",
     version: setting("version") === "2" ? 2 : 1,
+    ...(keepsGathered && kind === "fsdp" ? { keepsGathered } : {}),
   };
 }
 

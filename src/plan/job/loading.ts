@@ -9,8 +9,8 @@
  * | auto-round, higgs, quark, spqr, vptq | | refused (`is_trainable`) |
  */
 import { badUsage } from "../../model/errors/errors.js";
-import type { Gpu } from "../device/gpus.js";
-import type { ModelShape, QuantizedWeights } from "../shape/model_shape.js";
+import { capabilityWords, type Gpu } from "../device/gpus.js";
+import { isMoe, type ModelShape, type QuantizedWeights } from "../shape/model_shape.js";
 import {
   convertsFile,
   type Engine,
@@ -44,6 +44,26 @@ const NOT_TRAINED: ReadonlySet<string> = new Set([
   "vptq",
 ]);
 
+/** It replaces modules of the class nn.Linear (replace_with_bnb_linear); the experts of transformers 5 are none. */
+const BITSANDBYTES: ReadonlySet<Quantization> = new Set(["nf4", "nf4-dq", "int8"]);
+
+/** A sentence about experts that stay in 16 bits. */
+export function keptExperts(
+  model: ModelShape,
+  options: Parameters<typeof quantizationOf>[1],
+): string[] {
+  const hasExperts = model.towers.some(({ layers }) =>
+    layers.some(
+      ({ layer }) => layer.kind === "transformer" && layer.mlp !== null && isMoe(layer.mlp),
+    ),
+  );
+  return hasExperts && quantizationOf(model, options)?.keepsExperts === true
+    ? [
+        `bitsandbytes quantizes linear layers, and the experts of transformers 5 are parameters of three dimensions: they are not quantized (issue 1849 of bitsandbytes)${options.mode === "train" && options.method === "qlora" ? "; prepare_model_for_kbit_training of PEFT converts them to fp32, with --weights 16bit they stay in 16 bits" : ""}`,
+      ]
+    : [];
+}
+
 function isTransformers({ mode, engine, library }: LoadingJob): boolean {
   return mode === "train" ? library === "transformers" : engine === "transformers";
 }
@@ -64,20 +84,21 @@ export function loadsWide(model: ModelShape, job: LoadingJob): string | null {
   }
   const method = methodOf(model, job);
   const from = method === "fp8" ? FP8_FROM : method === "mxfp4" ? MXFP4_FROM : 0;
-  const { capability, isCpu, name } = job.gpu;
+  const { capability, isCpu } = job.gpu;
   if (isCpu === true ? from > 0 : capability < from) {
-    const device = isCpu === true ? "the CPU" : name === "" ? "a device of this size" : name;
-    return `transformers has no ${method} kernels for ${device}${isCpu === true ? "" : `, whose compute capability is ${capability.toFixed(1)} and not ${from} or more`}: it loads the weights in 16 bits`;
+    return isCpu === true
+      ? `transformers has no ${method} kernels for the CPU: it loads the weights in 16 bits`
+      : `transformers has ${method} kernels from compute capability ${from.toFixed(1)} on, and ${capabilityWords(job.gpu)}: it loads the weights in 16 bits`;
   }
   return method === "mxfp4" && job.mode === "train"
-    ? "transformers' Trainer has no training beside mxfp4 weights: the plan is of a checkpoint loaded in 16 bits (Mxfp4Config(dequantize=True))"
+    ? "transformers' Trainer cannot train adapters beside mxfp4 weights: the plan assumes that the checkpoint is loaded in 16 bits (Mxfp4Config(dequantize=True))"
     : null;
 }
 
 /** @throws TidemarkError TM-E002 for a quantization that transformers does not load on the device, or does not train */
 export function requireLoadable(model: ModelShape, job: LoadingJob): void {
   const method = methodOf(model, job);
-  const { capability, name } = job.gpu;
+  const { capability } = job.gpu;
   if (!isTransformers(job)) {
     return;
   }
@@ -89,7 +110,7 @@ export function requireLoadable(model: ModelShape, job: LoadingJob): void {
   }
   if (method === "fbgemm_fp8" && capability < FBGEMM_FROM) {
     throw badUsage(
-      `transformers loads weights of fbgemm_fp8 from compute capability 9.0 on, and ${name === "" ? "a device of this size" : name} has ${capability.toFixed(1)}`,
+      `transformers loads weights of fbgemm_fp8 from compute capability 9.0 on, and ${capabilityWords(job.gpu)}`,
       "use --gpu h100, or --engine vllm",
     );
   }
@@ -127,7 +148,9 @@ export function quantizationOf(
   }
   if (quantize !== null) {
     const dtype = quantize === "nf4-dq" ? "nf4" : quantize;
-    return { dtype, bytesPerWeight: QUANTIZED_BYTES[quantize] };
+    const weights = { dtype, bytesPerWeight: QUANTIZED_BYTES[quantize] } as const;
+    const keepsExperts = BITSANDBYTES.has(quantize) && isTransformers({ mode, engine, ...options });
+    return keepsExperts ? { ...weights, keepsExperts } : weights;
   }
   if (mode === "train" && options.method === "full") {
     return null;

@@ -23,6 +23,17 @@ export interface Sharding {
   readonly offload: "none" | "optimizer" | "all";
   /** Of FSDP: 1 has one flat parameter for each layer, 2 divides each parameter. */
   readonly version: 1 | 2;
+  /** Of FSDP: gathered weights stay for the backward pass (SHARD_GRAD_OP, `reshard_after_forward: false`). */
+  readonly keepsGathered?: boolean;
+  readonly deepSpeed?: DeepSpeedBuffers;
+}
+
+/** Elements, by the names of DeepSpeed's configuration; absent ones have its defaults. */
+export interface DeepSpeedBuffers {
+  readonly reduceBucket?: number;
+  readonly overlaps?: boolean;
+  readonly liveParameters?: number;
+  readonly subGroup?: number;
 }
 
 export const SCHEDULES = ["gpipe", "1f1b", "interleaved"] as const;

@@ -1,6 +1,6 @@
 /** The type in which an engine computes, where neither the checkpoint nor the device decides it alone. */
 import { badUsage } from "../../model/errors/errors.js";
-import type { Gpu } from "../device/gpus.js";
+import { capabilityWords, type Gpu } from "../device/gpus.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import type { CacheType } from "./cache_types.js";
 import type { ComputeDType, Engine } from "./options.js";
@@ -42,16 +42,16 @@ const FP8_CACHE_FROM = 8.9;
 /** A sentence about a cache in fp8 on an older device. */
 export function olderFp8Cache({
   engine,
-  gpu: { capability, name },
+  gpu,
   kvDType,
 }: {
   readonly engine: Engine;
   readonly gpu: Gpu;
   readonly kvDType: CacheType;
 }): string[] {
-  return kvDType === "fp8" && engine !== "transformers" && capability < FP8_CACHE_FROM
+  return kvDType === "fp8" && engine !== "transformers" && gpu.capability < FP8_CACHE_FROM
     ? [
-        `${name === "" ? "a device of this size" : name} has compute capability ${capability.toFixed(1)}, and the kernels of ${engine} for a cache in fp8 are for ${FP8_CACHE_FROM} and more: versions of vLLM stop with "fp8e4nv not supported" (its issue 26431 and pull request 35720)`,
+        `${capabilityWords(gpu)}, and the kernels of ${engine} for a cache in fp8 are for ${FP8_CACHE_FROM} and more: versions of vLLM stop with "fp8e4nv not supported" (its issue 26431 and pull request 35720)`,
       ]
     : [];
 }

@@ -288,7 +288,6 @@ export interface HeadShape {
 
 export type DType = "fp32" | "bf16" | "fp16" | "fp8" | "int8" | "int4" | "nf4";
 
-/** Runs of layers as the configuration counts them: the MLP after a state space is part of its layer (Jamba, Bamba). */
 function isPart(layers: readonly LayerRun[], index: number): boolean {
   const layer = layers[index]?.layer;
   return (
@@ -298,6 +297,7 @@ function isPart(layers: readonly LayerRun[], index: number): boolean {
   );
 }
 
+/** Layers as the configuration counts them: the MLP after a state space is part of its layer (Jamba, Bamba). */
 export function layerCount({ layers }: Pick<TowerShape, "layers">): number {
   return layers.reduce((sum, { count }, index) => sum + (isPart(layers, index) ? 0 : count), 0);
 }
@@ -323,6 +323,8 @@ export interface QuantizedWeights {
   readonly bytesPerWeight: number;
   /** Nothing but the matrices of experts (mxfp4 of gpt-oss). */
   readonly expertsAlone?: boolean;
+  /** All but the matrices of experts, which bitsandbytes leaves as they are. */
+  readonly keepsExperts?: boolean;
   /** Modules that are not quantized. */
   readonly kept?: KeptModules;
 }

@@ -3,7 +3,8 @@
  *
  * DDP: buckets of 25 MB hold the gradients themselves (`gradient_as_bucket_view`) or a copy of them.
  * FSDP: the gathered weights of the layer that runs and of the next one, their gradients before they are reduced, and the
- * embedding and head, which the root unit keeps (torch.distributed.fsdp, "reshard_after_forward").
+ * embedding and head, which the root unit keeps (torch.distributed.fsdp, "reshard_after_forward"). Where it is off, the
+ * layers that were gathered stay until the backward pass is through with them.
  * ZeRO: two buckets of 5e8 elements (`reduce_bucket_size`, `overlap_comm`); stage 3 gathers at most
  * `stage3_max_live_parameters` = 1e9 parameters (DeepSpeed's configuration reference). Gradients of experts pass through
  * the same buckets, also of experts that one rank alone has (stage_1_and_2.py, `has_moe_params`).
@@ -52,7 +53,10 @@ function ofTerms(
         (sum, { count = 1, elements, bytes }) => sum + count * elements * bytes,
         0,
       ),
-    formulaOf: (unit, backward) => `${existing(unit, backward).map(words).join(" + ")}${remark}`,
+    formulaOf: (unit, backward) => {
+      const terms = existing(unit, backward);
+      return terms.length === 0 ? "" : `${terms.map(words).join(" + ")}${remark}`;
+    },
     source,
   };
 }
@@ -70,10 +74,15 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
   );
   const reduceBytes = options.library === "torchtitan" ? FP32 : computeBytes;
   const all = units.layers.reduce((sum, each) => sum + each, units.root);
+  const {
+    reduceBucket = BUCKET_ELEMENTS,
+    overlaps = true,
+    liveParameters = LIVE_ELEMENTS,
+  } = sharding.deepSpeed ?? {};
   const buckets = {
-    words: "buckets",
-    count: 2,
-    elements: Math.min(BUCKET_ELEMENTS, trainable),
+    words: overlaps ? "buckets" : "bucket",
+    count: overlaps ? 2 : 1,
+    elements: Math.min(reduceBucket, trainable),
     bytes: computeBytes,
   };
   switch (sharding.kind) {
@@ -85,7 +94,7 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
     case "zero-3": {
       const live = {
         words: "gathered",
-        elements: Math.min(LIVE_ELEMENTS, all),
+        elements: Math.min(liveParameters, all),
         bytes: computeBytes,
       };
       return ofTerms(
@@ -125,6 +134,7 @@ function fsdp(
 ): Communication {
   const computeBytes = bytesOfCompute(dtype);
   const flat = parallelism.sharding.version === 1;
+  const { keepsGathered = false } = parallelism.sharding;
   const layer = Math.max(0, ...units.layers);
   // A flat gradient is reduced as it is, unless the types differ; version 2 copies the gradients into one buffer.
   const reduced = flat && reduceBytes === computeBytes ? 0 : reduceBytes;
@@ -144,9 +154,11 @@ function fsdp(
   return ofTerms(
     (unit, backward) => [
       { words: "embedding and head", elements: rootOf(unit), bytes },
-      unit.checkpointable
-        ? { words: "layers", count: 2, elements: layer, bytes }
-        : { words: "one layer", elements: layer, bytes },
+      keepsGathered
+        ? { words: "gathered layers", elements: units.upTo(unit), bytes }
+        : unit.checkpointable
+          ? { words: "layers", count: 2, elements: layer, bytes }
+          : { words: "one layer", elements: layer, bytes },
       ...(backward && unit.checkpointable
         ? [
             { words: "gradients of one layer", elements: layer, bytes: perElement },
@@ -165,6 +177,8 @@ interface UnitElements {
   readonly layers: number[];
   readonly root: number;
   readonly head: number;
+  /** Of all layers up to a unit, and of the next one, which is fetched early. */
+  readonly upTo: (unit: Unit) => number;
 }
 
 function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
@@ -183,7 +197,14 @@ function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
       root += elements;
     }
   }
-  return { layers: [...layers.values()], root, head };
+  const indices = new Map(tape.units.map((unit, index) => [unit, index]));
+  const order = [...layers].sort(([a], [b]) => a - b);
+  const upTo = (unit: Unit): number => {
+    const at = indices.get(unit) ?? tape.units.length;
+    const next = order.find(([index]) => index > at)?.[0] ?? at;
+    return order.reduce((sum, [index, elements]) => sum + (index <= next ? elements : 0), 0);
+  };
+  return { layers: [...layers.values()], root, head, upTo };
 }
 
 /** Outside the allocator: NCCL's channels and proxies, for each communicator (NCCL_BUFFSIZE 4 MiB a channel and peer). */

@@ -5,6 +5,7 @@ import { modelTape } from "../blocks/model_tape.js";
 import { type PlanRequest, planOptions } from "../defaults.js";
 import { requireDivisible } from "../divisible.js";
 import type { TrainOptions } from "../job/options.js";
+import { planMemory } from "../plan.js";
 import { readShape } from "../shape/read_shape.js";
 import type { Tape, Unit } from "../tape/tape.js";
 import { trainingRules } from "./block_rules.js";
@@ -117,6 +118,39 @@ describe("FSDP", () => {
   });
 });
 
+describe("FSDP that keeps gathered weights (SHARD_GRAD_OP)", () => {
+  const fsdp = (keepsGathered: boolean, accumulation = 1, offload: "none" | "all" = "none") =>
+    peakOf("llama-3.1-8b", {
+      sharding: { kind: "fsdp", devices: 8, keepsGathered, offload },
+      train: { accumulation, checkpointing: "full" },
+    });
+
+  it("has the states of FSDP, and nothing of DeepSpeed", () => {
+    for (const accumulation of [1, 4]) {
+      const { held, gradientBytesOf: _, ...states } = fsdp(true, accumulation).states;
+      const { held: __, gradientBytesOf: ___, ...whole } = fsdp(false, accumulation).states;
+      expect(states).toEqual(whole);
+      expect([states.stepTemporary, held]).toEqual([0, accumulation === 1 ? "made" : "kept"]);
+    }
+    // Weights, gradients and two states in fp32, and no fp32 gradients beside these.
+    expect(fsdp(true, 4, "all").states.host).toBe((8_030_261_248 * 16) / 8);
+  });
+
+  it("gathers layer by layer, and releases them in the backward pass", () => {
+    const { tape, communication } = fsdp(true);
+    const layers = tape.units.filter(({ checkpointable }) => checkpointable);
+    const bytes = (index: number, backward = false) =>
+      communication?.bytesOf(layers.at(index) as Unit, backward) ?? 0;
+    const one = bytes(1) - bytes(0);
+    // A layer of Llama 3.1 8B in bf16: 218e6 parameters.
+    expect(one).toBeCloseTo(2 * 218_112_000, -6);
+    expect(bytes(-1) - bytes(0)).toBe(30 * one);
+    expect(bytes(-1, true) - bytes(0, true)).toBe(30 * one);
+    const { communication: usual } = fsdp(false);
+    expect(usual?.bytesOf(layers.at(-1) as Unit, false)).toBe(bytes(0));
+  });
+});
+
 describe("gradients of DeepSpeed", () => {
   const zero = (stage: 1 | 2 | 3, changes: object = {}, accumulation = 1) =>
     peakOf("llama-3.1-8b", {
@@ -143,14 +177,45 @@ describe("gradients of DeepSpeed", () => {
 
   it("are on the host where the optimizer is, but for stage 1, which does not divide them", () => {
     const offload = { offload: "optimizer" } as const;
-    for (const stage of [2, 3] as const) {
-      const peak = zero(stage, offload, 4);
+    // States, master weights and the gradients in fp32; stage 3, and what stage 2 adds up, in 16 bits, too.
+    for (const [stage, accumulation, bytes] of [
+      [2, 1, 16],
+      [2, 4, 18],
+      [3, 1, 18],
+      [3, 4, 18],
+    ] as const) {
+      const peak = zero(stage, offload, accumulation);
       expect([held(peak), peak.states.gradients]).toEqual([0, 0]);
-      // States, master weights and the gradients in fp32; stage 3 has them in 16 bits, too.
-      expect(peak.states.host).toBe((8_030_261_248 * (stage === 3 ? 18 : 16)) / 8);
+      expect([stage, accumulation, (peak.states.host * 8) / 8_030_261_248]).toEqual([
+        stage,
+        accumulation,
+        bytes,
+      ]);
     }
     expect(zero(1, offload).states.gradients).toBe(8 * part);
   });
+
+  it("are copied in 16 bits and fp32 for the step, unless the optimizer is offloaded", () => {
+    const step = (optimizer: "paged-adamw8bit" | "adamw8bit", offload: "none" | "optimizer") =>
+      peakOf("llama-3.1-8b", {
+        sharding: { kind: "zero-2", devices: 8, offload },
+        train: { optimizer },
+      }).states.stepTemporary;
+    const copies = (8_030_261_248 * (2 + 4)) / 8;
+    expect(step("paged-adamw8bit", "none")).toBe(copies);
+    expect(step("adamw8bit", "none")).toBeGreaterThanOrEqual(copies);
+    expect(step("adamw8bit", "optimizer")).toBe(0);
+  });
+
+  it.each([1, 2, 3] as const)(
+    "stage %i keeps fp32 weights, in whatever type the model is loaded",
+    (stage) => {
+      const states = (weights: "16bit" | "fp32") =>
+        peakOf("llama-3.1-8b", { weights, sharding: { kind: `zero-${stage}`, devices: 8 } }).states;
+      expect(states("16bit").master).toBe((8_030_261_248 * 4) / 8);
+      expect(states("16bit").optimizer).toBe(states("fp32").optimizer);
+    },
+  );
 });
 
 describe("expert parallelism", () => {
@@ -172,6 +237,36 @@ describe("expert parallelism", () => {
   });
 });
 
+describe("what DeepSpeed refuses", () => {
+  const model = readShape(MODELS["llama-3.1-8b"].config, "llama", "config.json");
+  const check = (request: Partial<PlanRequest>) =>
+    requireDivisible(model, planOptions(model, { mode: "train", ...request }));
+  const zero = (stage: 1 | 2 | 3) => ({ kind: `zero-${stage}`, devices: 8 }) as const;
+
+  it("pipelines in ZeRO-2 and ZeRO-3", () => {
+    for (const stage of [2, 3] as const) {
+      expect(() => check({ pipeline: 4, sharding: zero(stage) })).toThrow(
+        /ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism/,
+      );
+    }
+    check({ pipeline: 4, sharding: zero(1) });
+    check({ pipeline: 4, sharding: { kind: "fsdp", devices: 8 } });
+  });
+
+  it("an optimizer in the backward pass, in all stages, and no row saves memory with it", () => {
+    for (const stage of [1, 2, 3] as const) {
+      expect(() => check({ sharding: zero(stage), train: { optimizerInBackward: true } })).toThrow(
+        /DeepSpeed steps after the backward pass/,
+      );
+      const rows = planMemory(model, { mode: "train", sharding: zero(stage) }).savings;
+      const names = rows.map(({ technique }) => technique);
+      expect(names).not.toContain("optimizer step in the backward pass");
+      expect(names).not.toContain("16-bit weights without an fp32 copy");
+      expect(names).toContain("LoRA");
+    }
+  });
+});
+
 describe("experts with DeepSpeed", () => {
   it("pass through the buckets of the device that has them, and through no others", () => {
     const formula = (expert: number) => {
@@ -183,7 +278,22 @@ describe("experts with DeepSpeed", () => {
       });
       return formulaIn(communication, tape);
     };
-    expect(formula(8)).not.toBe(formula(1));
+    // The experts of one device of eight, or of all, at 2 B, in two buckets of at most 5e8.
+    const elements = (expert: number) =>
+      Number(/buckets x ([\d.]+(?:e\d+)?)/.exec(formula(expert))?.[1]);
+    const { tape } = peakOf("mixtral", {
+      method: "lora",
+      train: { adapterTargets: ["w1", "gate_up_proj", "q_proj"] },
+    });
+    const trained = (isExpert: boolean) =>
+      tape.parameters.reduce(
+        (sum, each) =>
+          sum + (each.trainable && (each.ofExperts === true) === isExpert ? each.elements : 0),
+        0,
+      );
+    expect(trained(true)).toBeGreaterThan(0);
+    expect(elements(1) / (trained(true) + trained(false))).toBeCloseTo(1, 2);
+    expect(elements(8) / (trained(true) / 8 + trained(false))).toBeCloseTo(1, 2);
   });
 
   it("cannot be divided in ZeRO-3", () => {
@@ -231,6 +341,6 @@ describe("adapters of experts", () => {
     };
     expect(reduced(both)).toBe(reduced(attention));
     expect(reduced(both)).toMatch(/^buckets of gradients .*; without those of experts$/);
-    expect(reduced(experts)).toBe("; without those of experts");
+    expect(reduced(experts)).toBe("");
   });
 });

@@ -70,7 +70,9 @@ export function tensorParts(
     addActivations(add, peak, { options, model });
     const { running } = simulation.peak;
     if (communication !== null && running !== null) {
-      add("communication", simulation.peak.communication, WIDTHS.communication, {
+      const { keepsGathered = false } = options.parallelism.sharding;
+      const width = keepsGathered ? WIDTHS.activations : WIDTHS.communication;
+      add("communication", simulation.peak.communication, width, {
         formula: communication.formulaOf(running.unit, running.backward),
         source: communication.source,
       });

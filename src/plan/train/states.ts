@@ -14,7 +14,8 @@
  * ZeRO-3 allocates its part of the gradients at start and keeps it (stage3.py, `grad_partitions_flat_buffer`); ZeRO-2
  * makes a new one in each backward pass, beside the one to which it adds (stage_1_and_2.py, `grads_in_partition` and
  * `all_grad_tensors`); ZeRO-1 keeps each gradient until all are reduced. Where the optimizer is on the host, divided
- * gradients are there, too, and once more in fp32.
+ * gradients are there, too, and once more in fp32; ZeRO-2 has them in 16 bits only if it accumulates them
+ * (`accumulated_grads_in_cpu`). FSDP does none of this.
  */
 import type { Bytes } from "../../model/base/units.js";
 import { expertDivision } from "../job/experts.js";
@@ -92,6 +93,17 @@ export function divisorsOf({ kind, devices }: TrainOptions["parallelism"]["shard
   };
 }
 
+/** DeepSpeed keeps fp32 copies of 16-bit weights in any case; of adapters, their own weights are in fp32. */
+export function hasMasterWeights({
+  method,
+  dtype,
+  fp32Weights,
+  parallelism,
+}: TrainOptions): boolean {
+  const isZero = parallelism.sharding.kind.startsWith("zero");
+  return isZero && bytesOfCompute(dtype) < 4 && (fp32Weights || method === "full");
+}
+
 export function statesOf(tape: Tape, options: TrainOptions): States {
   const { sharding } = options.parallelism;
   const divisors = divisorsOf(sharding);
@@ -100,9 +112,8 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   const over = (each: Parameter, divisor: number): number =>
     each.ofExperts === true ? Math.max(1, divisor / copies) : divisor;
   const computeBytes = bytesOfCompute(options.dtype);
-  const isZero = sharding.kind.startsWith("zero");
   const fsdpWide = sharding.kind === "fsdp" && options.fp32Weights && computeBytes < 4;
-  const hasMaster = isZero && computeBytes < 4 && options.fp32Weights;
+  const hasMaster = hasMasterWeights(options);
   // FSDP's own weights are wider than the copies that the tape computes with.
   const widening = (each: Parameter): number => (fsdpWide && each.trainable ? 4 / computeBytes : 1);
   const stateWidth = (each: Parameter): number =>
@@ -138,22 +149,28 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   );
   // DeepSpeed steps with a flat copy of its gradients, converted to fp32; stage 3 in groups of 1e9 elements.
   const stepped = trained((each) => each.elements / over(each, divisors.states));
-  const copied = sharding.kind === "zero-3" ? Math.min(SUB_GROUP, stepped) : stepped;
-  // The kernels of paged optimizers, and the host for offloaded states, need no copy on the device.
-  const temporary = paged
-    ? 0
-    : stepTemporary(
-        options.optimizer,
-        trained((each) => (each.bytes * widening(each)) / over(each, divisors.states)),
-        largest,
-      ) + (hasMaster ? copied * (computeBytes + 4) : 0);
-  // Beside them in fp32, as the optimizer on the host reads them; stages 1 and 2 have no other copy there.
+  const copied =
+    sharding.kind === "zero-3"
+      ? Math.min(sharding.deepSpeed?.subGroup ?? SUB_GROUP, stepped)
+      : stepped;
+  // The kernels of paged optimizers need no copy of their own, and offloaded states none on the device.
+  const temporary =
+    (paged
+      ? 0
+      : stepTemporary(
+          options.optimizer,
+          trained((each) => (each.bytes * widening(each)) / over(each, divisors.states)),
+          largest,
+        )) + (hasMaster && sharding.offload === "none" ? copied * (computeBytes + 4) : 0);
+  // Beside them in fp32, as the optimizer on the host reads them.
+  const keepsNarrow =
+    sharding.kind === "zero-3" || (sharding.kind === "zero-2" && options.accumulation > 1);
   const hostGradients =
     sharding.offload === "none" || sharding.kind === "fsdp"
       ? onHost
         ? trained(gradientOf)
         : 0
-      : (hasMaster ? 4 * stepped : 0) + (sharding.kind === "zero-3" ? trained(gradientOf) : 0);
+      : (hasMaster ? 4 * stepped : 0) + (keepsNarrow ? trained(gradientOf) : 0);
   return {
     weights: offloadsAll ? 0 : weights,
     adapters: sum((each) => (isAdded(each) ? weightOf(each) : 0)),
@@ -207,7 +224,7 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   };
 }
 
-/** `sub_group_size` of DeepSpeed. */
+/** `sub_group_size` of DeepSpeed, unless the job sets it. */
 const SUB_GROUP = 1e9;
 
 interface TensorBytes {

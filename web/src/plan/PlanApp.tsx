@@ -104,11 +104,7 @@ function useFits(model: PlanPageDocument["model"], request: PlanRequest): readon
     const shared = new Map();
     const next = (index: number): void => {
       timer = window.setTimeout(() => {
-        try {
-          found = [...found, ...fitTable(model, request, GPUS.slice(index, index + 1), shared)];
-        } catch {
-          // The plan itself shows why.
-        }
+        found = [...found, ...fitTable(model, request, GPUS.slice(index, index + 1), shared)];
         show(found);
         if (index + 1 < GPUS.length) {
           next(index + 1);
@@ -174,7 +170,7 @@ function Notes({
               , room for <b>{formatExactCount(serving.kvTokens)}</b> tokens
             </>
           ) : (
-            `; ${roomWords(serving)}`
+            `; ${roomWords(serving, model)}`
           )}
         </p>
       )}
