@@ -118,19 +118,20 @@ function planStage(
   const placed = isLlamaCpp
     ? placedWeights(model, options, { tape: weightsTape(model, options), stage })
     : null;
-  const file = fileBytes(model, options);
+  const file = keepsFile(model, options);
   const weights =
     placed?.device ??
-    (file === undefined ? undefined : file / options.pipeline) ??
+    (file ? fileBytes(model, options, stage) : undefined) ??
     tape.parameters.reduce((sum, each) => sum + each.bytes, 0);
-  const forward = pass.bytes + samplerBytes(model, options);
+  const sampler = samplerBytes(model, options, stage);
+  const forward = pass.bytes + sampler;
   const parts = [
     part("weights", weights, 0.006 * factor, {
       formula: `${weightsFormula(model, options, tape)}${placed === null ? "" : `; ${placed.formula}`}`,
       source: "the configuration's shapes; each matrix counted",
     }),
     part("temporaries", forward, 0.35 * factor, {
-      formula: `${pass.formula}${samplerBytes(model, options) > 0 ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
+      formula: `${pass.formula}${sampler > 0 ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
       source: isLlamaCpp
         ? "lifetimes of all tensors of a batch; llama.cpp's compute buffer"
         : "lifetimes of all tensors of a prefill",
@@ -171,11 +172,13 @@ function graphBytes(model: ModelShape, stage: Required<StageChoice>): Bytes {
   return (180 + 10 * graphLayers(model, stage)) * MIB;
 }
 
+/** Layers of the decoder: encoders of images and of speech run outside the graphs. */
 function graphLayers(
-  model: ModelShape,
+  { towers }: ModelShape,
   { count, layers: [from, to] }: Required<StageChoice>,
 ): number {
-  return count > 1 ? to - from : model.towers.reduce((sum, tower) => sum + layerCount(tower), 0);
+  const tower = towers.at(-1);
+  return count > 1 || tower === undefined ? to - from : layerCount(tower);
 }
 
 function withCache(
@@ -321,26 +324,49 @@ function wholeBlocks(tokens: number, engine: Engine): number {
   return Math.ceil(tokens / block) * block;
 }
 
-function samplerBytes(model: ModelShape, { engine }: ServeOptions): Bytes {
+/** The last rank of a pipeline alone samples (`_dummy_sampler_run` of vLLM). */
+function samplerBytes(
+  model: ModelShape,
+  { engine }: ServeOptions,
+  { index, count }: StageChoice,
+): Bytes {
   const { head } = model;
-  return fillsDevice(engine) && generates(model)
+  return fillsDevice(engine) && generates(model) && index === count - 1
     ? PROFILED_SEQUENCES * head.outputs * SAMPLED_LOGIT_BYTES
     : 0;
 }
 
-/** Of each device: an engine that reads GGUF keeps each tensor in the file's type. */
-function fileBytes(model: ModelShape, options: ServeOptions): Bytes | undefined {
-  return options.quantize !== null ||
-    convertsFile(model, options) ||
-    model.stored.fileBytes === undefined
-    ? undefined
-    : model.stored.fileBytes / options.tensor;
+/** Whether each tensor stays in the type that a GGUF file has. */
+function keepsFile(model: ModelShape, options: ServeOptions): boolean {
+  return (
+    options.quantize === null &&
+    !convertsFile(model, options) &&
+    model.stored.fileBytes !== undefined
+  );
+}
+
+/** Of each device: the layers of its stage, the table of tokens on the first, and the rest on the last. */
+function fileBytes(
+  { stored, head }: ModelShape,
+  { tensor, pipeline }: ServeOptions,
+  stage: Required<StageChoice>,
+): Bytes {
+  const { fileBytes: all = 0, fileParts } = stored;
+  if (pipeline === 1 || fileParts === undefined) {
+    return all / tensor;
+  }
+  const sum = (bytes: readonly Bytes[]): Bytes => bytes.reduce((total, each) => total + each, 0);
+  const { embeddingBytes: table, layerBytes } = fileParts;
+  const isLast = stage.index === stage.count - 1;
+  const output = isLast ? all - table - sum(layerBytes) + (head.tied ? table : 0) : 0;
+  const input = stage.index === 0 ? table : 0;
+  return (input + sum(layerBytes.slice(...stage.layers)) + output) / tensor;
 }
 
 function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): string {
   const elements = tape.parameters.reduce((sum, each) => sum + each.elements, 0);
   const quantization = quantizationOf(model, options);
-  if (fileBytes(model, options) !== undefined) {
+  if (keepsFile(model, options)) {
     return `${countedParameters(elements)} parameters, each tensor in the type of the file`;
   }
   const words =

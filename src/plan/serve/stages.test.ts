@@ -93,3 +93,59 @@ describe("a state space and the MLP after it", () => {
     expect(names).toEqual([8, 8, 8, 8]);
   });
 });
+
+describe("a pipeline of vLLM", () => {
+  const SAMPLER = 256 * 128_256 * 16;
+  /** Formula of the temporaries, and weights, of the rank that is planned. */
+  const planned = (pipeline: number, stored: object = {}) => {
+    const { model, options } = job("vllm", pipeline);
+    const { parts, rank } = planServing(
+      { ...model, stored: { ...model.stored, ...stored } },
+      options,
+    );
+    const temporaries = parts.find(({ part }) => part === "temporaries");
+    return { rank, weights: parts[0]?.bytes, ...temporaries };
+  };
+
+  it("samples on its last rank alone", () => {
+    const [first, last] = [planned(3), planned(4)];
+    // 11, 11, 10 layers: the first rank has least room for each sequence. 8 each: the last one also samples.
+    expect([first.rank, last.rank]).toEqual(["pipeline stage 0 of 3", "pipeline stage 3 of 4"]);
+    expect(first.formula).not.toMatch(/sampler/);
+    expect(last.formula).toMatch(/sampler of 256 sequences/);
+    expect(last.bytes).toBeGreaterThan(SAMPLER);
+  });
+
+  it("has the parts of a file that belong to its layers", () => {
+    const table = 300e6;
+    const output = 500e6;
+    const layerBytes = Array.from({ length: 32 }, (_, index) => 100e6 + index * 1e6);
+    const inLayers = (from: number, to: number): number =>
+      layerBytes.slice(from, to).reduce((sum, each) => sum + each, 0);
+    const stored = {
+      fileBytes: table + output + inLayers(0, 32),
+      fileParts: { embeddingBytes: table, layerBytes },
+    };
+    expect(planned(1, stored).weights).toBe(stored.fileBytes);
+    expect(planned(3, stored)).toMatchObject({
+      rank: "pipeline stage 0 of 3",
+      weights: table + inLayers(0, 11),
+    });
+    expect(planned(4, stored)).toMatchObject({
+      rank: "pipeline stage 3 of 4",
+      weights: output + inLayers(24, 32),
+    });
+  });
+});
+
+describe("CUDA graphs", () => {
+  it.each([
+    ["llava", 32],
+    ["whisper-small", 12],
+    ["llama-3.1-8b", 32],
+  ])("of %s are of the %d layers of its decoder", (name, layers) => {
+    const { model, options } = job("vllm", 1, name);
+    const graphs = planServing(model, options).parts.find(({ part }) => part === "cuda graphs");
+    expect(graphs?.formula).toContain(`${layers} layers x 10 MiB`);
+  });
+});
