@@ -95,18 +95,20 @@ describe("llama.cpp", () => {
 
   test("layers beyond --gpu-layers are in host memory with their cache", () => {
     const all = served("llama-3.1-8b", { ...llama, context: 4096 });
-    const some = served("llama-3.1-8b", { ...llama, context: 4096, gpuLayers: 8 });
+    const some = served("llama-3.1-8b", { ...llama, context: 4096, gpuLayers: 9 });
     const none = served("llama-3.1-8b", { ...llama, context: 4096, gpuLayers: 0 });
     expect(bytesOf(some, "kv cache")).toBe(bytesOf(all, "kv cache") / 4);
     expect([bytesOf(none, "kv cache"), bytesOf(none, "weights")]).toEqual([0, 0]);
-    const layer = 2 * (4096 * (4096 + 1024) * 2 + 3 * 4096 * 14_336 + 2 * 4096);
-    expect(bytesOf(some, "weights")).toBe(8 * layer);
+    // Vectors are in fp32.
+    const layer = 2 * (4096 * (4096 + 1024) * 2 + 3 * 4096 * 14_336) + 4 * 2 * 4096;
+    const output = 2 * 128_256 * 4096 + 4 * 4096;
+    expect(bytesOf(some, "weights")).toBe(8 * layer + output);
     const whole = bytesOf(all, "weights") + (all.host[0]?.bytes ?? 0);
     expect(bytesOf(some, "weights") + (some.host[0]?.bytes ?? 0)).toBe(whole);
-    expect(whole).toBe(2 * all.model.parameters);
-    // The last layer, and not the output: 32 of 33.
-    const noOutput = served("llama-3.1-8b", { ...llama, context: 4096, gpuLayers: 32 });
-    expect(bytesOf(noOutput, "weights")).toBe(32 * layer);
+    expect(whole).toBe(2 * all.model.parameters + 2 * 65 * 4096);
+    // The output is the first on the device, and 31 of 32 layers follow.
+    const most = served("llama-3.1-8b", { ...llama, context: 4096, gpuLayers: 32 });
+    expect(bytesOf(most, "weights")).toBe(31 * layer + output);
   });
 
   test("recurrent states are in fp32, one column of the convolution less (llama_memory_recurrent)", () => {
@@ -275,7 +277,7 @@ describe("latent attention: bytes of one token in the cache of", () => {
     expect(older({ pp: 2 })).toBe(heads / 2);
     expect(older({ pp: 3, tp: 4 })).toBe(heads / 12);
     const llama = { engine: "llama.cpp" } as const;
-    expect(older({ ...llama, gpuLayers: 9 })).toBe(58_752 / 3);
+    expect(older({ ...llama, gpuLayers: 10 })).toBe(58_752 / 3);
     expect(older({ ...llama, gpuLayers: 0 })).toBeUndefined();
     // Rows of 512 and 64 values in the type of the keys, and 512 in that of the values.
     const types: PlanWords = { cacheTypeK: "f16", cacheTypeV: "q8_0" };

@@ -127,7 +127,7 @@ function planStage(
   const forward = pass.bytes + sampler;
   const parts = [
     part("weights", weights, 0.006 * factor, {
-      formula: `${weightsFormula(model, options, tape)}${placed === null ? "" : `; ${placed.formula}`}`,
+      formula: placed?.formula ?? weightsFormula(model, options, tape),
       source: "the configuration's shapes; each matrix counted",
     }),
     part("temporaries", forward, 0.35 * factor, {
@@ -373,10 +373,8 @@ function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): s
     quantization === null
       ? options.dtype
       : `${quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of ${quantization.expertsAlone === true ? "the experts" : "linear layers"}`;
-  return options.engine === "llama.cpp"
-    ? `${countedParameters(elements)} parameters in ${words}`
-    : `${productWords(
-        productsOf(tape.parameters, ({ bytes }) => bytes),
-        "parameters",
-      )}; in ${words}`;
+  return `${productWords(
+    productsOf(tape.parameters, ({ bytes }) => bytes),
+    "parameters",
+  )}; in ${words}`;
 }
