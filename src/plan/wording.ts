@@ -45,6 +45,7 @@ export function cacheWords({
 export function roomWords({
   kvBytesPerToken,
   windows,
+  bytesPerSequence = 0,
   kvTokens,
   maxConcurrency,
   longestContext,
@@ -55,6 +56,10 @@ export function roomWords({
     return `room for ${most}`;
   }
   const these = `${most} of this context, or one of ${mostOf(longestContext)} tokens`;
+  if (bytesPerSequence > 0) {
+    // How many tokens fit depends on how many sequences share the cache.
+    return `room for ${these}`;
+  }
   const tokens = `${formatExactCount(kvTokens)} tokens`;
   if (windows === undefined) {
     return `room for ${tokens}: ${these}`;

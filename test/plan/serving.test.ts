@@ -11,6 +11,7 @@ import { ENGINES, type Engine, type ServeOptions } from "../../src/plan/job/opti
 import { planMemory } from "../../src/plan/plan.js";
 import { planServing } from "../../src/plan/serve/plan_serving.js";
 import { readShape } from "../../src/plan/shape/read_shape.js";
+import { roomWords } from "../../src/plan/wording.js";
 import { type PlanWords, requestOf } from "../../src/plan/words.js";
 import { repository } from "../run.js";
 
@@ -342,6 +343,96 @@ describe("the formula of the cache multiplies out to its row", () => {
     }
     return planServing(model, options as ServeOptions);
   }
+});
+
+describe("an engine that has no paged cache for a model", () => {
+  test.each(["t5-small", "mamba-130m"])("tgi gives %s the cache of its batch", (name) => {
+    const [one, two] = [1, 2].map((concurrency) => served(name, { engine: "tgi", concurrency }));
+    expect(bytesOf(two as PlanJson, "kv cache")).toBe(2 * bytesOf(one as PlanJson, "kv cache"));
+    expect(bytesOf(one as PlanJson, "unused kv cache")).toBe(0);
+    expect(one?.assumptions.join()).not.toMatch(/% of the device/);
+  });
+
+  test("tgi captures graphs of decoders alone", () => {
+    const graphs = (name: string): number =>
+      bytesOf(served(name, { engine: "tgi" }), "cuda graphs");
+    expect(graphs("t5-small")).toBe(0);
+    expect(graphs("mamba-130m")).toBeGreaterThan(0);
+    expect(served("t5-small", { engine: "tgi", cudaGraphs: false }).limits.join()).toMatch(
+      /--no-cuda-graphs has no effect/,
+    );
+  });
+
+  test.each(["vllm", "sglang"] as const)("%s fills its share with states, too", (engine) => {
+    for (const name of ["mamba-130m", "jamba", "llama-3.1-8b"]) {
+      const plan = served(name, { engine, gpu: gpuNamed("h200") as Gpu });
+      expect(bytesOf(plan, "unused kv cache"), name).toBeGreaterThan(2 ** 30);
+    }
+  });
+});
+
+describe("sentences about serving", () => {
+  test("name a type of the cache only where there is one", () => {
+    const words = (name: string): string => served(name, {}).assumptions.join();
+    expect(words("sdxl-unet")).toContain("1 image at once");
+    expect(words("sdxl-unet")).not.toMatch(/tokens|cache/);
+    expect(words("bert-base")).not.toContain("cache");
+    expect(words("mamba-130m")).toContain("cache in");
+  });
+
+  test("quote an error of the engine that has it", () => {
+    const limits = (engine: Engine): string =>
+      served("llama-3.1-8b", {
+        engine,
+        kvDtype: "fp8",
+        gpu: gpuNamed("a100") as Gpu,
+      }).limits.join();
+    expect(limits("vllm")).toMatch(/fp8e4nv/);
+    for (const engine of ["sglang", "tgi"] as const) {
+      expect(limits(engine)).toMatch(/kernels of \w+ for a cache in fp8/);
+      expect(limits(engine)).not.toMatch(/vllm|fp8e4nv/i);
+    }
+  });
+
+  test("name mxfp4 as such", () => {
+    const [weights] = served("gpt-oss-20b", { engine: "vllm" }).parts;
+    expect(weights?.formula).toMatch(/in mxfp4, 0\.531 B a weight of the experts/);
+  });
+
+  test("give no number of tokens where each sequence takes memory of its own, too", () => {
+    const room = (name: string): string => {
+      const { serving } = served(name, { engine: "vllm", context: 448 });
+      return serving === undefined ? "" : roomWords(serving);
+    };
+    expect(room("whisper-small")).toMatch(/^room for [\d,]+ sequences of this context/);
+    expect(room("jamba")).not.toMatch(/^room for [\d,]+ tokens/);
+    expect(room("gpt2")).toMatch(/^room for [\d,]+ tokens/);
+  });
+});
+
+describe("the longest sequence of Command-R", () => {
+  const own = {
+    model_type: "cohere",
+    max_position_embeddings: 8192,
+    model_max_length: 131_072,
+    rope_theta: 8e6,
+  };
+  test.each<[Engine, number]>([
+    ["vllm", 131_072],
+    ["sglang", 131_072],
+    ["llama.cpp", 131_072],
+    ["tgi", 8192],
+    ["transformers", 8192],
+  ])("of %s is %d", (engine, longest) => {
+    const plan = served(
+      "llama-3.1-8b",
+      { engine, context: 16_384, gpu: gpuNamed("h200") as Gpu },
+      own,
+    );
+    expect(plan.model.longestSequence).toBe(longest);
+    expect(plan.serving?.longestContext).toBeLessThanOrEqual(longest);
+    expect(/longer than the 8192 positions/.test(plan.limits.join())).toBe(longest === 8192);
+  });
 });
 
 /** swa_type of llama.cpp's architectures: none for llama (Mistral), phi3, qwen2 and starcoder2. */

@@ -6,7 +6,7 @@
  * | transformers | grows with the sequences: context x concurrency |
  * | vllm | all that is left of `gpu_memory_utilization` x device after weights, the profiled peak of one forward pass and CUDA graphs, in blocks of 16 tokens |
  * | sglang | all that is left of `mem_fraction_static` x device after weights; activations and graphs lie outside |
- * | tgi | 95 % of what weights and a prefill leave |
+ * | tgi | 95 % of what weights and a prefill leave; of encoder-decoders and state spaces, as transformers |
  * | llama.cpp | the whole context of each sequence at start (`-c`), plus a compute buffer for `-ub` 512 tokens in fp32, with their logits |
  */
 import { formatBytes } from "../../model/base/numbers.js";
@@ -30,7 +30,7 @@ import {
 } from "./attention_cache.js";
 import { passOf, servingRules, weightsTape } from "./forward_pass.js";
 import { placedWeights } from "./llama_cpp.js";
-import { generates, servedShape } from "./served_by.js";
+import { fillsShare, generates, hasGraphs, servedShape } from "./served_by.js";
 import { stagesOf } from "./stages.js";
 
 const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
@@ -137,7 +137,7 @@ function planStage(
         : "lifetimes of all tensors of a prefill",
     }),
   ];
-  if (options.cudaGraphs && options.engine !== "transformers" && !isLlamaCpp) {
+  if (hasGraphs(model, options)) {
     parts.push(
       part("cuda graphs", graphBytes(model, stage), 0.8, {
         formula: `memory pools of the captured batch sizes: 180 MiB + ${graphLayers(model, stage)} layers x 10 MiB`,
@@ -206,7 +206,7 @@ function withCache(
     [...parts, ...allocatorParts(parts, { gpu, threads: 1, outsideBytes: outside })],
     "device",
   ).bytes;
-  const preallocates = fillsDevice(engine);
+  const preallocates = fillsShare(model, engine);
   const { left, formula: roomFormula } = roomOf(options, parts, fixed);
   const room = Math.max(0, left);
   const perToken = bytesOfNextToken(cache);
@@ -224,7 +224,7 @@ function withCache(
     ...sketch,
     formula: `${sketch.formula}${isCut ? `, cut to the room: ${roomFormula}` : ""}`,
   });
-  if (preallocates && perToken > 0) {
+  if (preallocates && oneSequence > 0) {
     add("unused kv cache", room - Math.min(wanted, room), {
       formula: `${roomFormula}, less the cache above`,
       source: `${engine} gives its cache all memory that is left of its share`,
@@ -270,11 +270,6 @@ function withCache(
 
 function counted(count: number, what: string): string {
   return `${count} ${count === 1 ? what : `${what}s`}`;
-}
-
-/** Engines that give their cache all that is left. */
-function fillsDevice(engine: Engine): boolean {
-  return engine !== "transformers" && engine !== "llama.cpp";
 }
 
 /** The memory that the engine gives to its cache, negative where there is none, and how it comes about. */
@@ -331,7 +326,7 @@ function samplerBytes(
   { index, count }: StageChoice,
 ): Bytes {
   const { head } = model;
-  return fillsDevice(engine) && generates(model) && index === count - 1
+  return fillsShare(model, engine) && generates(model) && index === count - 1
     ? PROFILED_SEQUENCES * head.outputs * SAMPLED_LOGIT_BYTES
     : 0;
 }
@@ -372,7 +367,7 @@ function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): s
   const words =
     quantization === null
       ? options.dtype
-      : `${quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of ${quantization.expertsAlone === true ? "the experts" : "linear layers"}`;
+      : `${quantization.method === "mxfp4" ? "mxfp4" : quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of ${quantization.expertsAlone === true ? "the experts" : "linear layers"}`;
   return `${productWords(
     productsOf(tape.parameters, ({ bytes }) => bytes),
     "parameters",

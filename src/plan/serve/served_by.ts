@@ -100,6 +100,33 @@ export function servedShape(model: ModelShape, { engine }: ServeOptions): ModelS
     : model;
 }
 
+/**
+ * Whether the engine gives its cache all that is left of its share. TGI does so with its paged cache (`FlashCausalLM`);
+ * encoder-decoders (`Seq2SeqLM`) and state spaces (`Mamba`) keep one for each batch, as transformers does.
+ */
+export function fillsShare(model: ModelShape, engine: Engine): boolean {
+  return engine === "tgi" ? isPaged(model) : engine !== "transformers" && engine !== "llama.cpp";
+}
+
+function isPaged(model: ModelShape): boolean {
+  const tower = model.towers.at(-1);
+  return (
+    kindOf(model) === "decoder" &&
+    tower?.layers.some(({ layer }) => layer.kind === "transformer" && layer.attention !== null) ===
+      true
+  );
+}
+
+/** Whether it decodes by CUDA graphs: TGI's encoder-decoders do not. */
+export function hasGraphs(model: ModelShape, { engine, cudaGraphs }: ServeOptions): boolean {
+  return (
+    cudaGraphs &&
+    engine !== "transformers" &&
+    engine !== "llama.cpp" &&
+    (engine !== "tgi" || kindOf(model) === "decoder")
+  );
+}
+
 /** Whether anything is sampled: engines profile their sampler with it. */
 export function generates(model: ModelShape): boolean {
   return cachedTower(model) !== undefined;
