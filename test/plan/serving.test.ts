@@ -371,6 +371,37 @@ describe("an engine that has no paged cache for a model", () => {
   });
 });
 
+describe("tensor parallelism that an engine does not have", () => {
+  test.each<[string, Engine, RegExp]>([
+    [
+      "sdxl-unet",
+      "transformers",
+      /TM-E086 diffusers has no tensor parallelism .*; leave --tp out$/,
+    ],
+    ["flux.1-dev", "transformers", /TM-E086 diffusers has no tensor parallelism/],
+    ["mamba-130m", "transformers", /mamba, a decoder; leave --tp out, or use --engine vllm/],
+    ["mamba2-130m", "transformers", /no tensor parallelism for mamba2/],
+    ["opt-1.3b", "transformers", /no tensor parallelism for opt/],
+    ["t5-small", "transformers", /no tensor parallelism for t5/],
+    ["vit-b", "transformers", /no tensor parallelism for vit, a model of images; leave --tp out$/],
+    ["bart-base", "tgi", /tgi has no tensor parallelism for bart/],
+  ])("of %s with %s is refused, and not offered", (name, engine, message) => {
+    const words: PlanWords = { engine };
+    expect(() => served(name, { ...words, tp: 2 })).toThrow(message);
+    expect(served(name, words).savings.map(({ change }) => change)).not.toContain("--tp 2");
+  });
+
+  test.each<[string, Engine]>([
+    ["llama-3.1-8b", "transformers"],
+    ["llava", "transformers"],
+    ["jamba", "transformers"],
+    ["mamba-130m", "vllm"],
+    ["t5-small", "tgi"],
+  ])("is there for %s with %s", (name, engine) => {
+    expect(served(name, { engine, tp: 2 }).devices.count).toBe(2);
+  });
+});
+
 describe("sentences about serving", () => {
   test("name a type of the cache only where there is one", () => {
     const words = (name: string): string => served(name, {}).assumptions.join();
