@@ -92,7 +92,7 @@ export function requireServed(model: ModelShape, { engine }: ServeOptions): void
 }
 
 /** Decoders that transformers 5.24 has no plan for (`base_model_tp_plan`), or one for the table of tokens alone. */
-const WITHOUT_PLAN = /^(?:gpt2|gpt_bigcode|gptj|opt|bloom|falcon|mpt|stablelm|bamba)$/;
+const WITHOUT_PLAN = /^(?:gpt2|gpt_bigcode|opt|bloom|falcon|mpt|stablelm|bamba)$/;
 
 /**
  * transformers divides decoders whose configuration has a plan; TGI divides T5 of all encoder-decoders.
