@@ -6,17 +6,19 @@ import { expertsOf } from "./divisible.js";
 import { llamaNameOf } from "./job/cache_types.js";
 import { expertDivision } from "./job/experts.js";
 import { keptExperts, loadsWide, refusedByOlder } from "./job/loading.js";
+import { longestFor } from "./job/longest.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
 import { olderFp8Cache } from "./job/served_type.js";
 import {
   autoCacheType,
   bytesOfNextToken,
+  bytesOfSequence,
   cacheFormat,
   cacheShape,
 } from "./serve/attention_cache.js";
 import { olderLatentCache } from "./serve/latent.js";
-import { servedShape } from "./serve/served_by.js";
+import { fillsShare, servedShape } from "./serve/served_by.js";
 import { stagesOf } from "./serve/stages.js";
 import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
 import { hasMasterWeights } from "./train/states.js";
@@ -26,7 +28,7 @@ export function assumptionsOf(model: ModelShape, options: PlanOptions): string[]
   return [
     ...(options.mode === "train"
       ? ofTraining(model, options)
-      : [...ofServing(options), ...cacheNotes(model, options)]),
+      : [...ofServing(model, options), ...cacheNotes(model, options)]),
     ...dividedExperts(model, options),
   ];
 }
@@ -78,12 +80,23 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
   return sentences;
 }
 
-function ofServing(options: ServeOptions): string[] {
-  const { engine, utilization, batchedTokens } = options;
-  const preallocates = engine !== "transformers" && engine !== "llama.cpp";
+function ofServing(model: ModelShape, options: ServeOptions): string[] {
+  const { engine, utilization, batchedTokens, concurrency, context } = options;
+  const share = fillsShare(model, engine)
+    ? [`uses ${(utilization * 100).toFixed(0)} % of the device`]
+    : [];
+  const pass =
+    engine === "transformers" || engine === "llama.cpp"
+      ? []
+      : [`computes ${batchedTokens} tokens per pass`];
+  const does = [...share, ...pass].join(" and ");
+  const cache = bytesOfSequence(cacheShape(model, cacheFormat(model, options)), context);
+  const [count, plural] = [concurrency, concurrency === 1 ? "" : "s"];
   return [
-    `${engine}${preallocates ? `, which uses ${(utilization * 100).toFixed(0)} % of the device and computes ${batchedTokens} tokens per pass` : ""}`,
-    `${options.concurrency} ${options.concurrency === 1 ? "sequence" : "sequences"} of ${options.context} tokens; cache in ${cacheTypeWords(options)}`,
+    `${engine}${does === "" ? "" : `, which ${does}`}`,
+    readsText(model)
+      ? `${count} sequence${plural} of ${context} tokens${cache > 0 ? `; cache in ${cacheTypeWords(options)}` : ""}`
+      : `${count} image${plural} at once`,
   ];
 }
 
@@ -134,7 +147,7 @@ export function limitsOf(
   notes: readonly string[],
 ): string[] {
   const options = planOptions(model, request);
-  const { longestSequence } = model;
+  const longest = longestFor(model, options);
   const [length, flag] =
     options.mode === "train"
       ? ([options.sequence, "--seq"] as const)
@@ -143,9 +156,9 @@ export function limitsOf(
     ...model.remarks,
     ...(request.notes ?? []),
     ...notes,
-    ...(longestSequence > 0 && length > longestSequence && readsText(model)
+    ...(longest > 0 && length > longest && readsText(model)
       ? [
-          `${flag} ${length} is longer than the ${longestSequence} positions that the model was made for, RoPE scaling included`,
+          `${flag} ${length} is longer than the ${longest} positions that the model was made for, RoPE scaling included`,
         ]
       : []),
     ...(options.attention === "flash" && !supportsFlash(options)

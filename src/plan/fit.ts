@@ -6,9 +6,11 @@ import { figureOf } from "./device/allocator.js";
 import type { Gpu } from "./device/gpus.js";
 import { requireDivisible } from "./divisible.js";
 import { loadsWide } from "./job/loading.js";
+import { longestFor } from "./job/longest.js";
 import {
   canDequantize,
   convertsFile,
+  type PlanOptions,
   type ServeOptions,
   type TrainOptions,
 } from "./job/options.js";
@@ -34,7 +36,7 @@ export function fitOf(
   }: { known?: KnownFootprints; isRow?: boolean } = {},
 ): PlanJson["fits"] {
   const options = planOptions(model, request);
-  const limit = longestOf(model);
+  const limit = longestOf(model, options);
   if (options.mode === "serve") {
     return servingFit(model, options, { limit, isRow });
   }
@@ -113,8 +115,9 @@ class Beyond {
 /** Parts are whole bytes: their sum may differ by so much from that of the tensors. */
 const ROUNDING = 1024;
 
-function longestOf({ longestSequence }: ModelShape): number {
-  return longestSequence === 0 ? LONGEST : Math.min(LONGEST, longestSequence);
+function longestOf(model: ModelShape, options: PlanOptions): number {
+  const longest = longestFor(model, options);
+  return longest === 0 ? LONGEST : Math.min(LONGEST, longest);
 }
 
 /** In whole steps, and at most what the model was made for; 0 for models without a sequence. */

@@ -2,6 +2,7 @@
 import type { PlanJson } from "../model/documents/plan_document.js";
 import { modelTape } from "./blocks/model_tape.js";
 import type { BlockRules } from "./blocks/rules.js";
+import { longestFor } from "./job/longest.js";
 import type { PlanOptions } from "./job/options.js";
 import { bytesOfNextToken, cacheFormat, cacheShape, plainFormat } from "./serve/attention_cache.js";
 import {
@@ -102,7 +103,7 @@ export function describeModel(
     heads: attention?.heads ?? 0,
     kvHeads: attention?.kvHeads ?? 0,
     vocabulary: model.head.kind === "language" ? model.head.outputs : 0,
-    longestSequence: model.longestSequence,
+    longestSequence: longestFor(model, options),
     readsText: readsText(model),
     kvBytesPerToken: bytesOfNextToken(cacheShape(model, format)),
   };

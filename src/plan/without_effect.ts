@@ -6,14 +6,13 @@ import { TidemarkError } from "../model/errors/errors.js";
 import { type PlanRequest, planOptions } from "./defaults.js";
 import {
   convertsFile,
-  type Engine,
   type PlanOptions,
   type ServeOptions,
   type TrainOptions,
 } from "./job/options.js";
 import { bytesOfSequence, cachedTower, cacheFormat, cacheShape } from "./serve/attention_cache.js";
 import { planServing } from "./serve/plan_serving.js";
-import { servedShape } from "./serve/served_by.js";
+import { fillsShare, servedShape } from "./serve/served_by.js";
 import { type ModelShape, readsText } from "./shape/model_shape.js";
 import { hostParts } from "./train/host.js";
 import { trainingPeak } from "./train/plan_training.js";
@@ -125,7 +124,9 @@ const SERVING: readonly Setting<ServeOptions>[] = [
     flag: "--utilization",
     group: "serve",
     key: "utilization",
-    reasons: [[(_, { engine }) => !fillsShare(engine), "the engine allocates what it needs"]],
+    reasons: [
+      [(model, { engine }) => !fillsShare(model, engine), "the engine allocates what it needs"],
+    ],
   },
   {
     flag: "--batched-tokens",
@@ -176,10 +177,6 @@ function hasLatentRows({ towers }: ModelShape): boolean {
       ({ layer }) => layer.kind === "transformer" && layer.attention?.latent !== undefined,
     ),
   );
-}
-
-function fillsShare(engine: Engine): boolean {
-  return engine !== "transformers" && engine !== "llama.cpp";
 }
 
 export function withoutEffect(

@@ -46,6 +46,7 @@ export function roomWords(
   {
     kvBytesPerToken,
     windows,
+    bytesPerSequence = 0,
     kvTokens,
     maxConcurrency,
     longestContext,
@@ -58,6 +59,10 @@ export function roomWords(
     return `room for ${most}`;
   }
   const these = `${most} of this context, or one of ${mostOf(longestContext, longestSequence)} tokens`;
+  if (bytesPerSequence > 0) {
+    // How many tokens fit depends on how many sequences share the cache.
+    return `room for ${these}`;
+  }
   const tokens = `${formatExactCount(kvTokens)} tokens`;
   if (windows === undefined) {
     return `room for ${tokens}: ${these}`;

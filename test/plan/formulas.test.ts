@@ -42,7 +42,7 @@ function requireProducts(name: string, request: PlanRequest, parts: readonly Pla
   for (const { part, bytes, formula } of parts) {
     const value = evaluated(formula);
     const isProduct = ALWAYS.includes(part) && !/NCCL|of the file/.test(formula);
-    if (isProduct && request.serve?.engine !== "llama.cpp") {
+    if (isProduct && bytes > 0) {
       expect(value, `${name} ${part}: ${formula}`).not.toBeNull();
     }
     if (value !== null) {
@@ -140,11 +140,13 @@ test("of serving, in random configurations", () => {
         engine: one(["transformers", "vllm", "sglang", "tgi", "llama.cpp"] as const),
         context: one([128, 500]),
         concurrency: one([1, 4]),
+        gpuLayers: one([1, 5, 100]),
       },
     };
     const model = readShape(MODELS[name]?.config ?? {}, name, name);
+    const quantize = one([null, null, "int4", "int8"] as const);
     try {
-      const options = planOptions(model, request);
+      const options = planOptions(model, quantize === null ? request : { ...request, quantize });
       requireDivisible(model, options);
       if (options.mode === "serve") {
         requireProducts(name, request, planServing(model, options).parts);

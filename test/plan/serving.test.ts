@@ -11,6 +11,7 @@ import { ENGINES, type Engine, type ServeOptions } from "../../src/plan/job/opti
 import { planMemory } from "../../src/plan/plan.js";
 import { planServing } from "../../src/plan/serve/plan_serving.js";
 import { readShape } from "../../src/plan/shape/read_shape.js";
+import { roomWords } from "../../src/plan/wording.js";
 import { type PlanWords, requestOf } from "../../src/plan/words.js";
 import { repository } from "../run.js";
 
@@ -95,18 +96,20 @@ describe("llama.cpp", () => {
 
   test("layers beyond --gpu-layers are in host memory with their cache", () => {
     const all = served("llama-3.1-8b", { ...llama, context: 4096 });
-    const some = served("llama-3.1-8b", { ...llama, context: 4096, gpuLayers: 8 });
+    const some = served("llama-3.1-8b", { ...llama, context: 4096, gpuLayers: 9 });
     const none = served("llama-3.1-8b", { ...llama, context: 4096, gpuLayers: 0 });
     expect(bytesOf(some, "kv cache")).toBe(bytesOf(all, "kv cache") / 4);
     expect([bytesOf(none, "kv cache"), bytesOf(none, "weights")]).toEqual([0, 0]);
-    const layer = 2 * (4096 * (4096 + 1024) * 2 + 3 * 4096 * 14_336 + 2 * 4096);
-    expect(bytesOf(some, "weights")).toBe(8 * layer);
+    // Vectors are in fp32.
+    const layer = 2 * (4096 * (4096 + 1024) * 2 + 3 * 4096 * 14_336) + 4 * 2 * 4096;
+    const output = 2 * 128_256 * 4096 + 4 * 4096;
+    expect(bytesOf(some, "weights")).toBe(8 * layer + output);
     const whole = bytesOf(all, "weights") + (all.host[0]?.bytes ?? 0);
     expect(bytesOf(some, "weights") + (some.host[0]?.bytes ?? 0)).toBe(whole);
-    expect(whole).toBe(2 * all.model.parameters);
-    // The last layer, and not the output: 32 of 33.
-    const noOutput = served("llama-3.1-8b", { ...llama, context: 4096, gpuLayers: 32 });
-    expect(bytesOf(noOutput, "weights")).toBe(32 * layer);
+    expect(whole).toBe(2 * all.model.parameters + 2 * 65 * 4096);
+    // The output is the first on the device, and 31 of 32 layers follow.
+    const most = served("llama-3.1-8b", { ...llama, context: 4096, gpuLayers: 32 });
+    expect(bytesOf(most, "weights")).toBe(31 * layer + output);
   });
 
   test("recurrent states are in fp32, one column of the convolution less (llama_memory_recurrent)", () => {
@@ -275,7 +278,7 @@ describe("latent attention: bytes of one token in the cache of", () => {
     expect(older({ pp: 2 })).toBe(heads / 2);
     expect(older({ pp: 3, tp: 4 })).toBe(heads / 12);
     const llama = { engine: "llama.cpp" } as const;
-    expect(older({ ...llama, gpuLayers: 9 })).toBe(58_752 / 3);
+    expect(older({ ...llama, gpuLayers: 10 })).toBe(58_752 / 3);
     expect(older({ ...llama, gpuLayers: 0 })).toBeUndefined();
     // Rows of 512 and 64 values in the type of the keys, and 512 in that of the values.
     const types: PlanWords = { cacheTypeK: "f16", cacheTypeV: "q8_0" };
@@ -340,6 +343,127 @@ describe("the formula of the cache multiplies out to its row", () => {
     }
     return planServing(model, options as ServeOptions);
   }
+});
+
+describe("an engine that has no paged cache for a model", () => {
+  test.each(["t5-small", "mamba-130m"])("tgi gives %s the cache of its batch", (name) => {
+    const [one, two] = [1, 2].map((concurrency) => served(name, { engine: "tgi", concurrency }));
+    expect(bytesOf(two as PlanJson, "kv cache")).toBe(2 * bytesOf(one as PlanJson, "kv cache"));
+    expect(bytesOf(one as PlanJson, "unused kv cache")).toBe(0);
+    expect(one?.assumptions.join()).not.toMatch(/% of the device/);
+  });
+
+  test("tgi captures graphs of decoders alone", () => {
+    const graphs = (name: string): number =>
+      bytesOf(served(name, { engine: "tgi" }), "cuda graphs");
+    expect(graphs("t5-small")).toBe(0);
+    expect(graphs("mamba-130m")).toBeGreaterThan(0);
+    expect(served("t5-small", { engine: "tgi", cudaGraphs: false }).limits.join()).toMatch(
+      /--no-cuda-graphs has no effect/,
+    );
+  });
+
+  test.each(["vllm", "sglang"] as const)("%s fills its share with states, too", (engine) => {
+    for (const name of ["mamba-130m", "jamba", "llama-3.1-8b"]) {
+      const plan = served(name, { engine, gpu: gpuNamed("h200") as Gpu });
+      expect(bytesOf(plan, "unused kv cache"), name).toBeGreaterThan(2 ** 30);
+    }
+  });
+});
+
+describe("tensor parallelism that an engine does not have", () => {
+  test.each<[string, Engine, RegExp]>([
+    [
+      "sdxl-unet",
+      "transformers",
+      /TM-E086 diffusers has no tensor parallelism .*; leave --tp out$/,
+    ],
+    ["flux.1-dev", "transformers", /TM-E086 diffusers has no tensor parallelism/],
+    ["mamba-130m", "transformers", /mamba, a decoder; leave --tp out, or use --engine vllm/],
+    ["mamba2-130m", "transformers", /no tensor parallelism for mamba2/],
+    ["opt-1.3b", "transformers", /no tensor parallelism for opt/],
+    ["t5-small", "transformers", /no tensor parallelism for t5/],
+    ["vit-b", "transformers", /no tensor parallelism for vit, a model of images; leave --tp out$/],
+    ["bart-base", "tgi", /tgi has no tensor parallelism for bart/],
+  ])("of %s with %s is refused, and not offered", (name, engine, message) => {
+    const words: PlanWords = { engine };
+    expect(() => served(name, { ...words, tp: 2 })).toThrow(message);
+    expect(served(name, words).savings.map(({ change }) => change)).not.toContain("--tp 2");
+  });
+
+  test.each<[string, Engine]>([
+    ["llama-3.1-8b", "transformers"],
+    ["llava", "transformers"],
+    ["jamba", "transformers"],
+    ["mamba-130m", "vllm"],
+    ["t5-small", "tgi"],
+  ])("is there for %s with %s", (name, engine) => {
+    expect(served(name, { engine, tp: 2 }).devices.count).toBe(2);
+  });
+});
+
+describe("sentences about serving", () => {
+  test("name a type of the cache only where there is one", () => {
+    const words = (name: string): string => served(name, {}).assumptions.join();
+    expect(words("sdxl-unet")).toContain("1 image at once");
+    expect(words("sdxl-unet")).not.toMatch(/tokens|cache/);
+    expect(words("bert-base")).not.toContain("cache");
+    expect(words("mamba-130m")).toContain("cache in");
+  });
+
+  test("quote an error of the engine that has it", () => {
+    const limits = (engine: Engine): string =>
+      served("llama-3.1-8b", {
+        engine,
+        kvDtype: "fp8",
+        gpu: gpuNamed("a100") as Gpu,
+      }).limits.join();
+    expect(limits("vllm")).toMatch(/fp8e4nv/);
+    for (const engine of ["sglang", "tgi"] as const) {
+      expect(limits(engine)).toMatch(/kernels of \w+ for a cache in fp8/);
+      expect(limits(engine)).not.toMatch(/vllm|fp8e4nv/i);
+    }
+  });
+
+  test("name mxfp4 as such", () => {
+    const [weights] = served("gpt-oss-20b", { engine: "vllm" }).parts;
+    expect(weights?.formula).toMatch(/in mxfp4, 0\.531 B a weight of the experts/);
+  });
+
+  test("give no number of tokens where each sequence takes memory of its own, too", () => {
+    const room = (name: string): string => {
+      const { serving } = served(name, { engine: "vllm", context: 448 });
+      return serving === undefined ? "" : roomWords(serving);
+    };
+    expect(room("whisper-small")).toMatch(/^room for [\d,]+ sequences of this context/);
+    expect(room("jamba")).not.toMatch(/^room for [\d,]+ tokens/);
+    expect(room("gpt2")).toMatch(/^room for [\d,]+ tokens/);
+  });
+});
+
+describe("the longest sequence of Command-R", () => {
+  const own = {
+    model_type: "cohere",
+    max_position_embeddings: 8192,
+    model_max_length: 131_072,
+    rope_theta: 8e6,
+  };
+  test.each<[Engine, number]>([
+    ["vllm", 131_072],
+    ["sglang", 131_072],
+    ["llama.cpp", 131_072],
+    ["tgi", 8192],
+    ["transformers", 8192],
+  ])("of %s is %d", (engine, longest) => {
+    const plan = served(
+      "llama-3.1-8b",
+      { engine, context: 16_384, gpu: gpuNamed("h200") as Gpu },
+      own,
+    );
+    expect(plan.model.longestSequence).toBe(longest);
+    expect(plan.serving?.longestContext).toBeLessThanOrEqual(longest);
+    expect(/longer than the 8192 positions/.test(plan.limits.join())).toBe(longest === 8192);
+  });
 });
 
 /** swa_type of llama.cpp's architectures: none for llama (Mistral), phi3, qwen2 and starcoder2. */

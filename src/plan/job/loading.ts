@@ -11,6 +11,7 @@
 import { badUsage } from "../../model/errors/errors.js";
 import { capabilityWords, type Gpu } from "../device/gpus.js";
 import { isMoe, type ModelShape, type QuantizedWeights } from "../shape/model_shape.js";
+import { ggufTypes } from "./gguf_types.js";
 import {
   convertsFile,
   type Engine,
@@ -95,8 +96,15 @@ export function loadsWide(model: ModelShape, job: LoadingJob): string | null {
     : null;
 }
 
-/** @throws TidemarkError TM-E002 for a quantization that transformers does not load on the device, or does not train */
+/** @throws TidemarkError TM-E002 for a quantization that the engine does not load, or transformers does not train */
 export function requireLoadable(model: ModelShape, job: LoadingJob): void {
+  const { engine, quantize } = job;
+  if (engine === "llama.cpp" && quantize && ggufTypes(quantize, 0) === null) {
+    throw badUsage(
+      `llama.cpp does not load weights in ${quantize}: a GGUF file has no such type`,
+      "use --quantize int4 (Q4_0) or int8 (Q8_0), or name the GGUF file",
+    );
+  }
   const method = methodOf(model, job);
   const { capability } = job.gpu;
   if (!isTransformers(job)) {

@@ -51,7 +51,7 @@ export function olderFp8Cache({
 }): string[] {
   return kvDType === "fp8" && engine !== "transformers" && gpu.capability < FP8_CACHE_FROM
     ? [
-        `${capabilityWords(gpu)}, and the kernels of ${engine} for a cache in fp8 are for ${FP8_CACHE_FROM} and more: versions of vLLM stop with "fp8e4nv not supported" (its issue 26431 and pull request 35720)`,
+        `${capabilityWords(gpu)}, and the kernels of ${engine} for a cache in fp8 are for ${FP8_CACHE_FROM} and more${engine === "vllm" ? ': versions stop with "fp8e4nv not supported" (issue 26431 and pull request 35720 of vLLM)' : ""}`,
       ]
     : [];
 }

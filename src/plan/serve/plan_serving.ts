@@ -6,7 +6,7 @@
  * | transformers | grows with the sequences: context x concurrency |
  * | vllm | all that is left of `gpu_memory_utilization` x device after weights, the profiled peak of one forward pass and CUDA graphs, in blocks of 16 tokens |
  * | sglang | all that is left of `mem_fraction_static` x device after weights; activations and graphs lie outside |
- * | tgi | 95 % of what weights and a prefill leave |
+ * | tgi | 95 % of what weights and a prefill leave; of encoder-decoders and state spaces, as transformers |
  * | llama.cpp | the whole context of each sequence at start (`-c`), plus a compute buffer for `-ub` 512 tokens in fp32, with their logits |
  */
 import { formatBytes } from "../../model/base/numbers.js";
@@ -30,7 +30,7 @@ import {
 } from "./attention_cache.js";
 import { passOf, servingRules, weightsTape } from "./forward_pass.js";
 import { placedWeights } from "./llama_cpp.js";
-import { generates, servedShape } from "./served_by.js";
+import { fillsShare, generates, hasGraphs, servedShape } from "./served_by.js";
 import { stagesOf } from "./stages.js";
 
 const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
@@ -118,25 +118,26 @@ function planStage(
   const placed = isLlamaCpp
     ? placedWeights(model, options, { tape: weightsTape(model, options), stage })
     : null;
-  const file = fileBytes(model, options);
+  const file = keepsFile(model, options);
   const weights =
     placed?.device ??
-    (file === undefined ? undefined : file / options.pipeline) ??
+    (file ? fileBytes(model, options, stage) : undefined) ??
     tape.parameters.reduce((sum, each) => sum + each.bytes, 0);
-  const forward = pass.bytes + samplerBytes(model, options);
+  const sampler = samplerBytes(model, options, stage);
+  const forward = pass.bytes + sampler;
   const parts = [
     part("weights", weights, 0.006 * factor, {
-      formula: `${weightsFormula(model, options, tape)}${placed === null ? "" : `; ${placed.formula}`}`,
+      formula: placed?.formula ?? weightsFormula(model, options, tape),
       source: "the configuration's shapes; each matrix counted",
     }),
     part("temporaries", forward, 0.35 * factor, {
-      formula: `${pass.formula}${samplerBytes(model, options) > 0 ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
+      formula: `${pass.formula}${sampler > 0 ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
       source: isLlamaCpp
         ? "lifetimes of all tensors of a batch; llama.cpp's compute buffer"
         : "lifetimes of all tensors of a prefill",
     }),
   ];
-  if (options.cudaGraphs && options.engine !== "transformers" && !isLlamaCpp) {
+  if (hasGraphs(model, options)) {
     parts.push(
       part("cuda graphs", graphBytes(model, stage), 0.8, {
         formula: `memory pools of the captured batch sizes: 180 MiB + ${graphLayers(model, stage)} layers x 10 MiB`,
@@ -171,11 +172,13 @@ function graphBytes(model: ModelShape, stage: Required<StageChoice>): Bytes {
   return (180 + 10 * graphLayers(model, stage)) * MIB;
 }
 
+/** Layers of the decoder: encoders of images and of speech run outside the graphs. */
 function graphLayers(
-  model: ModelShape,
+  { towers }: ModelShape,
   { count, layers: [from, to] }: Required<StageChoice>,
 ): number {
-  return count > 1 ? to - from : model.towers.reduce((sum, tower) => sum + layerCount(tower), 0);
+  const tower = towers.at(-1);
+  return count > 1 || tower === undefined ? to - from : layerCount(tower);
 }
 
 function withCache(
@@ -203,7 +206,7 @@ function withCache(
     [...parts, ...allocatorParts(parts, { gpu, threads: 1, outsideBytes: outside })],
     "device",
   ).bytes;
-  const preallocates = fillsDevice(engine);
+  const preallocates = fillsShare(model, engine);
   const { left, formula: roomFormula } = roomOf(options, parts, fixed);
   const room = Math.max(0, left);
   const perToken = bytesOfNextToken(cache);
@@ -221,7 +224,7 @@ function withCache(
     ...sketch,
     formula: `${sketch.formula}${isCut ? `, cut to the room: ${roomFormula}` : ""}`,
   });
-  if (preallocates && perToken > 0) {
+  if (preallocates && oneSequence > 0) {
     add("unused kv cache", room - Math.min(wanted, room), {
       formula: `${roomFormula}, less the cache above`,
       source: `${engine} gives its cache all memory that is left of its share`,
@@ -267,11 +270,6 @@ function withCache(
 
 function counted(count: number, what: string): string {
   return `${count} ${count === 1 ? what : `${what}s`}`;
-}
-
-/** Engines that give their cache all that is left. */
-function fillsDevice(engine: Engine): boolean {
-  return engine !== "transformers" && engine !== "llama.cpp";
 }
 
 /** The memory that the engine gives to its cache, negative where there is none, and how it comes about. */
@@ -321,36 +319,57 @@ function wholeBlocks(tokens: number, engine: Engine): number {
   return Math.ceil(tokens / block) * block;
 }
 
-function samplerBytes(model: ModelShape, { engine }: ServeOptions): Bytes {
+/** The last rank of a pipeline alone samples (`_dummy_sampler_run` of vLLM). */
+function samplerBytes(
+  model: ModelShape,
+  { engine }: ServeOptions,
+  { index, count }: StageChoice,
+): Bytes {
   const { head } = model;
-  return fillsDevice(engine) && generates(model)
+  return fillsShare(model, engine) && generates(model) && index === count - 1
     ? PROFILED_SEQUENCES * head.outputs * SAMPLED_LOGIT_BYTES
     : 0;
 }
 
-/** Of each device: an engine that reads GGUF keeps each tensor in the file's type. */
-function fileBytes(model: ModelShape, options: ServeOptions): Bytes | undefined {
-  return options.quantize !== null ||
-    convertsFile(model, options) ||
-    model.stored.fileBytes === undefined
-    ? undefined
-    : model.stored.fileBytes / options.tensor;
+/** Whether each tensor stays in the type that a GGUF file has. */
+function keepsFile(model: ModelShape, options: ServeOptions): boolean {
+  return (
+    options.quantize === null &&
+    !convertsFile(model, options) &&
+    model.stored.fileBytes !== undefined
+  );
+}
+
+/** Of each device: the layers of its stage, the table of tokens on the first, and the rest on the last. */
+function fileBytes(
+  { stored, head }: ModelShape,
+  { tensor, pipeline }: ServeOptions,
+  stage: Required<StageChoice>,
+): Bytes {
+  const { fileBytes: all = 0, fileParts } = stored;
+  if (pipeline === 1 || fileParts === undefined) {
+    return all / tensor;
+  }
+  const sum = (bytes: readonly Bytes[]): Bytes => bytes.reduce((total, each) => total + each, 0);
+  const { embeddingBytes: table, layerBytes } = fileParts;
+  const isLast = stage.index === stage.count - 1;
+  const output = isLast ? all - table - sum(layerBytes) + (head.tied ? table : 0) : 0;
+  const input = stage.index === 0 ? table : 0;
+  return (input + sum(layerBytes.slice(...stage.layers)) + output) / tensor;
 }
 
 function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): string {
   const elements = tape.parameters.reduce((sum, each) => sum + each.elements, 0);
   const quantization = quantizationOf(model, options);
-  if (fileBytes(model, options) !== undefined) {
+  if (keepsFile(model, options)) {
     return `${countedParameters(elements)} parameters, each tensor in the type of the file`;
   }
   const words =
     quantization === null
       ? options.dtype
-      : `${quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of ${quantization.expertsAlone === true ? "the experts" : "linear layers"}`;
-  return options.engine === "llama.cpp"
-    ? `${countedParameters(elements)} parameters in ${words}`
-    : `${productWords(
-        productsOf(tape.parameters, ({ bytes }) => bytes),
-        "parameters",
-      )}; in ${words}`;
+      : `${quantization.method === "mxfp4" ? "mxfp4" : quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of ${quantization.expertsAlone === true ? "the experts" : "linear layers"}`;
+  return `${productWords(
+    productsOf(tape.parameters, ({ bytes }) => bytes),
+    "parameters",
+  )}; in ${words}`;
 }

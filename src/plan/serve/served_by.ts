@@ -91,6 +91,41 @@ export function requireServed(model: ModelShape, { engine }: ServeOptions): void
   );
 }
 
+/** Decoders that transformers 5.24 has no plan for (`base_model_tp_plan`), or one for the table of tokens alone. */
+const WITHOUT_PLAN = /^(?:gpt2|gpt_bigcode|opt|bloom|falcon|mpt|stablelm|bamba)$/;
+
+/**
+ * transformers divides decoders whose configuration has a plan; TGI divides T5 of all encoder-decoders.
+ * @throws TidemarkError TM-E086 for a model that the engine does not divide
+ */
+export function requireTensorParallel(model: ModelShape, { engine, tensor }: ServeOptions): void {
+  const kind = kindOf(model);
+  const hasNone =
+    engine === "transformers"
+      ? kind !== "decoder" || !hasAttention(model) || WITHOUT_PLAN.test(model.family)
+      : engine === "tgi" && kind === "text to text" && model.family !== "t5";
+  if (tensor === 1 || !hasNone) {
+    return;
+  }
+  // Classes of diffusers have names in capitals.
+  const library = /^[a-z]/.test(model.family) ? engine : "diffusers";
+  const others = ENGINES_OF_MANY.filter((other) => SERVED[other](kind, model.family));
+  throw cannotDivide(
+    `${library} has no tensor parallelism for ${model.family === "" ? "this model" : model.family}, ${WORDS[kind]}`,
+    others.length === 0
+      ? "leave --tp out"
+      : `leave --tp out, or use --engine ${others.join(" or ")}`,
+  );
+}
+
+const ENGINES_OF_MANY = ["vllm", "sglang"] as const;
+
+function hasAttention({ towers }: ModelShape): boolean {
+  return (towers.at(-1)?.layers ?? []).some(
+    ({ layer }) => layer.kind === "transformer" && layer.attention !== null,
+  );
+}
+
 /** What is loaded: engines run an encoder of text for embeddings, without the head that fills masked tokens. */
 export function servedShape(model: ModelShape, { engine }: ServeOptions): ModelShape {
   return engine !== "transformers" &&
@@ -98,6 +133,28 @@ export function servedShape(model: ModelShape, { engine }: ServeOptions): ModelS
     kindOf(model) === "text encoder"
     ? { ...model, head: NO_HEAD }
     : model;
+}
+
+/**
+ * Whether the engine gives its cache all that is left of its share. TGI does so with its paged cache (`FlashCausalLM`);
+ * encoder-decoders (`Seq2SeqLM`) and state spaces (`Mamba`) keep one for each batch, as transformers does.
+ */
+export function fillsShare(model: ModelShape, engine: Engine): boolean {
+  return engine === "tgi" ? isPaged(model) : engine !== "transformers" && engine !== "llama.cpp";
+}
+
+function isPaged(model: ModelShape): boolean {
+  return kindOf(model) === "decoder" && hasAttention(model);
+}
+
+/** Whether it decodes by CUDA graphs: TGI's encoder-decoders do not. */
+export function hasGraphs(model: ModelShape, { engine, cudaGraphs }: ServeOptions): boolean {
+  return (
+    cudaGraphs &&
+    engine !== "transformers" &&
+    engine !== "llama.cpp" &&
+    (engine !== "tgi" || kindOf(model) === "decoder")
+  );
 }
 
 /** Whether anything is sampled: engines profile their sampler with it. */

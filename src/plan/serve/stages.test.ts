@@ -39,6 +39,11 @@ describe("layers of each rank", () => {
     ["sglang", 32, 3, [10, 11, 11]],
     ["transformers", 32, 3, [10, 11, 11]],
     ["llama.cpp", 32, 1, [32]],
+    // The output is one more on the last one.
+    ["llama.cpp", 32, 2, [17, 15]],
+    ["llama.cpp", 32, 3, [11, 11, 10]],
+    ["llama.cpp", 32, 4, [9, 8, 8, 7]],
+    ["llama.cpp", 2, 4, [0, 1, 1, 0]],
   ] as const)("%s: %d over %d are %j", (engine, layers, ranks, expected) => {
     const { model, options } = job(engine, ranks, "llama-3.1-8b", { num_hidden_layers: layers });
     const stages = stagesOf(model, options);
@@ -77,10 +82,10 @@ describe("a state space and the MLP after it", () => {
     const bytes = (gpuLayers: number) =>
       planServing(model, { ...options, gpuLayers }).parts[0]?.bytes ?? 0;
     const all = planServing(model, options).parts[0]?.bytes ?? 0;
-    // Of 32 layers: the output is one more.
+    // Of 32 layers: the output is one more, and the first.
     expect(bytes(33)).toBe(all);
     expect(bytes(32)).toBeLessThan(all);
-    expect(bytes(16) / bytes(32)).toBeCloseTo(0.5, 2);
+    expect((bytes(17) - bytes(1)) / (all - bytes(1))).toBeCloseTo(0.5, 2);
   });
 
   it("are on one stage of a pipeline", () => {
@@ -91,5 +96,101 @@ describe("a state space and the MLP after it", () => {
       return new Set(tape.units.map(({ name }) => name).filter((name) => /\.\d+$/.test(name))).size;
     });
     expect(names).toEqual([8, 8, 8, 8]);
+  });
+});
+
+describe("a pipeline of vLLM", () => {
+  const SAMPLER = 256 * 128_256 * 16;
+  /** Formula of the temporaries, and weights, of the rank that is planned. */
+  const planned = (pipeline: number, stored: object = {}) => {
+    const { model, options } = job("vllm", pipeline);
+    const { parts, rank } = planServing(
+      { ...model, stored: { ...model.stored, ...stored } },
+      options,
+    );
+    const temporaries = parts.find(({ part }) => part === "temporaries");
+    return { rank, weights: parts[0]?.bytes, ...temporaries };
+  };
+
+  it("samples on its last rank alone", () => {
+    const [first, last] = [planned(3), planned(4)];
+    // 11, 11, 10 layers: the first rank has least room for each sequence. 8 each: the last one also samples.
+    expect([first.rank, last.rank]).toEqual(["pipeline stage 0 of 3", "pipeline stage 3 of 4"]);
+    expect(first.formula).not.toMatch(/sampler/);
+    expect(last.formula).toMatch(/sampler of 256 sequences/);
+    expect(last.bytes).toBeGreaterThan(SAMPLER);
+  });
+
+  it("has the parts of a file that belong to its layers", () => {
+    const table = 300e6;
+    const output = 500e6;
+    const layerBytes = Array.from({ length: 32 }, (_, index) => 100e6 + index * 1e6);
+    const inLayers = (from: number, to: number): number =>
+      layerBytes.slice(from, to).reduce((sum, each) => sum + each, 0);
+    const stored = {
+      fileBytes: table + output + inLayers(0, 32),
+      fileParts: { embeddingBytes: table, layerBytes },
+    };
+    expect(planned(1, stored).weights).toBe(stored.fileBytes);
+    expect(planned(3, stored)).toMatchObject({
+      rank: "pipeline stage 0 of 3",
+      weights: table + inLayers(0, 11),
+    });
+    expect(planned(4, stored)).toMatchObject({
+      rank: "pipeline stage 3 of 4",
+      weights: output + inLayers(24, 32),
+    });
+  });
+});
+
+describe("a pipeline of llama.cpp", () => {
+  const LAYER = 2 * 218_103_808 + 4 * 8192;
+  const OUTPUT = 2 * 128_256 * 4096 + 4 * 4096;
+  it.each([
+    [2, 33, "pipeline stage 1 of 2", 15 * LAYER + OUTPUT],
+    [4, 33, "pipeline stage 3 of 4", 7 * LAYER + OUTPUT],
+    // The output is the first on a device, and 8 layers follow: 5 and 3.
+    [2, 9, "pipeline stage 1 of 2", 3 * LAYER + OUTPUT],
+    [2, 1, "pipeline stage 1 of 2", OUTPUT],
+  ])("of %d devices with -ngl %d: %s", (pipeline, gpuLayers, rank, weights) => {
+    const { model, options } = job("llama.cpp", pipeline);
+    const plan = planServing(model, { ...options, gpuLayers });
+    expect([plan.rank, plan.parts[0]?.bytes]).toEqual([rank, weights]);
+  });
+});
+
+describe("types of a GGUF file", () => {
+  it.each([
+    ["llama-2-7b", "int4", 3577],
+    ["llama-3.1-8b", "int4", 4155],
+    ["llama-3.1-8b", "int8", 7605],
+  ] as const)("%s in %s: the model buffer of llama.cpp's log", (name, quantize, mib) => {
+    const { model, options } = job("llama.cpp", 1, name);
+    const { parts } = planServing(model, { ...options, quantize });
+    expect((parts[0]?.bytes ?? 0) / 2 ** 20).toBeCloseTo(mib, -0.4);
+  });
+
+  it("include neither nf4 nor fp8", () => {
+    for (const quantize of ["nf4", "nf4-dq", "fp8"] as const) {
+      expect(() =>
+        planOptions(shapeOf("llama-3.1-8b"), {
+          mode: "serve",
+          quantize,
+          serve: { engine: "llama.cpp" },
+        }),
+      ).toThrow(/a GGUF file has no such type/);
+    }
+  });
+});
+
+describe("CUDA graphs", () => {
+  it.each([
+    ["llava", 32],
+    ["whisper-small", 12],
+    ["llama-3.1-8b", 32],
+  ])("of %s are of the %d layers of its decoder", (name, layers) => {
+    const { model, options } = job("vllm", 1, name);
+    const graphs = planServing(model, options).parts.find(({ part }) => part === "cuda graphs");
+    expect(graphs?.formula).toContain(`${layers} layers x 10 MiB`);
   });
 });

@@ -19,6 +19,8 @@ export interface DecoderShape {
   readonly tower: TowerShape;
   readonly head: HeadShape;
   readonly longest: number;
+  /** By `model_max_length`. */
+  readonly declaredLongest?: number;
   readonly known: boolean;
 }
 
@@ -50,7 +52,11 @@ export function readDecoder(config: ModelConfig, family = config.family): Decode
     "n_positions",
     "max_seq_len",
     "seq_length",
+    "max_sequence_length",
+    "max_seq_length",
+    "seq_len",
   );
+  const declared = config.optionalSize("model_max_length");
   const embedded = config.optionalSize("word_embed_proj_dim") ?? hidden;
   const embeddings: EmbeddingShape[] = [
     { name: "embed_tokens", rows: vocabulary, width: embedded },
@@ -80,6 +86,7 @@ export function readDecoder(config: ModelConfig, family = config.family): Decode
     },
     head: headOf(config, facts, vocabulary),
     longest: facts.positions === "learned" ? longest : scaled(longest, config),
+    ...(declared === undefined ? {} : { declaredLongest: scaled(declared, config) }),
     known: own !== null,
   };
 }

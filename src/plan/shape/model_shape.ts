@@ -366,6 +366,8 @@ export interface ModelShape {
   readonly stored: StoredWeights;
   /** Longest sequence the model was made for; 0: not known. */
   readonly longestSequence: number;
+  /** By `model_max_length`, which some engines read instead (Command-R). */
+  readonly declaredLongest?: number;
   /** Of its weight files; absent if there are none. */
   readonly weightFiles?: { readonly parameters: number; readonly bytes: number };
   /** Sentences about what was assumed. */

@@ -29,7 +29,7 @@ import {
 } from "./vision.js";
 
 type Read = Pick<ModelShape, "towers" | "head"> &
-  Partial<Pick<ModelShape, "longestSequence" | "known" | "remarks">>;
+  Partial<Pick<ModelShape, "longestSequence" | "declaredLongest" | "known" | "remarks">>;
 type Reader = (config: ModelConfig) => Read;
 
 /** @param source the file, for errors. @throws TidemarkError TM-E085 */
@@ -170,8 +170,10 @@ function unread(family: string, error: unknown): string {
   return `model_type "${family}" has no reader, and it is not built like Llama${detail === undefined ? "" : `: ${detail}`}`;
 }
 
-function decoderRead({ tower, head, longest, known }: DecoderShape, config: ModelConfig): Read {
+function decoderRead(shape: DecoderShape, config: ModelConfig): Read {
+  const { tower, head, longest, declaredLongest, known } = shape;
   return {
+    ...(declaredLongest === undefined ? {} : { declaredLongest }),
     towers: [tower],
     head,
     longestSequence: longest,

@@ -6,6 +6,7 @@ import { type PlanRequest, planOptions, withJobConfig } from "../../../src/plan/
 import { GPUS } from "../../../src/plan/device/gpus.js";
 import { withEngine } from "../../../src/plan/engine_change.js";
 import { fitTable } from "../../../src/plan/fit.js";
+import { longestFor } from "../../../src/plan/job/longest.js";
 import type { PlanOptions } from "../../../src/plan/job/options.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
 import { planMemory } from "../../../src/plan/plan.js";
@@ -52,8 +53,8 @@ export function PlanApp({ page }: { page: PlanPageDocument }) {
         {made.options !== undefined && (
           <PlanControls
             options={made.options}
-            longest={readsText(model) ? model.longestSequence : null}
-            onEngine={(engine) => choose(withEngine(request, engine))}
+            longest={readsText(model) ? longestFor(model, made.options) : null}
+            onEngine={(engine) => choose(withEngine(model, request, engine))}
             onChoose={(changes) =>
               choose(withJobConfig({ ...changes, mode: request.mode }, request))
             }
