@@ -199,7 +199,7 @@ test("a version that is too young says how many instances it takes, and for how 
   expect(diagnosisOf([...before(days, flat), ...leaking]).verdict.kind).toBe("python-leak");
 });
 
-test("a leak that passes its limit soon is not acquitted, and neither is one that its line shows", () => {
+test("a leak that passes its limit soon is not cleared, nor is one that its line shows", () => {
   const warms = (hours: number) => 450 * (1 - Math.exp(-hours / 24));
   const fatal = diagnosisOf([
     ...before(16 / 24, warms),

@@ -3,7 +3,7 @@ import type { FleetProcess } from "./fleet_evidence.js";
 import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
 import type { Unloaded } from "./load_removal.js";
 import { type OddInstance, oddInstances } from "./odd_instances.js";
-import { accusedByPrecedent, acquittedByPrecedent } from "./precedent.js";
+import { accusedByPrecedent, clearedByPrecedent } from "./precedent.js";
 import { withSites } from "./site_growth.js";
 
 /** An odd instance that grows by this factor faster explains the leak. */
@@ -58,7 +58,7 @@ export function judged(
   const others = version.processes.filter(({ process }) => !names.has(process.instance));
   const growth = groupGrowth(others, own);
   const settled = (found: GroupGrowth) =>
-    withSites(accusedByPrecedent(acquittedByPrecedent(found, earlier), earlier), others, own);
+    withSites(accusedByPrecedent(clearedByPrecedent(found, earlier), earlier), others, own);
   return { ...version, odd, growth: growth === null ? null : settled(growth) };
 }
 

@@ -48,13 +48,10 @@ interface Earlier {
 const CALM = new Set(["flat", "filling", "stepped"]);
 
 /**
- * A leak unless an earlier version rose alike and levelled off. One that will pass its limit anyway is not acquitted.
+ * A leak unless an earlier version rose alike and levelled off. One that will pass its limit anyway is not cleared.
  * `earlier`: the latest last.
  */
-export function acquittedByPrecedent(
-  growth: GroupGrowth,
-  earlier: readonly Earlier[],
-): GroupGrowth {
+export function clearedByPrecedent(growth: GroupGrowth, earlier: readonly Earlier[]): GroupGrowth {
   const { shape, isFatal, curve } = growth;
   const precedent = shape === "leaking" && !isFatal ? latestPrecedent(curve, earlier) : null;
   return precedent !== null && slopeIn(precedent, agesOf(curve)) * ALIKE > slopeIn(curve)

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { TimeMs } from "../../model/base/units.js";
 import { ALERT_CAUSES, ALERT_SEVERITIES } from "../../model/documents/alert_document.js";
-import { readKept, writeKept } from "../kept_file.js";
+import { readKept, writeKept } from "../files/kept_file.js";
 import type { StoredAlert } from "./alert_book.js";
 import type { Notified } from "./notifications.js";
 

@@ -98,7 +98,14 @@ describe("rules about growth", () => {
     expect(holds(ofDiagnosis({ time_to_limit: "12h" }, diagnosis()))).toEqual(["fully"]);
     expect(holds(ofDiagnosis({ time_to_limit: "8h" }, diagnosis()))).toEqual(["nearly"]);
     expect(holds(ofDiagnosis({ time_to_limit: "4h" }, diagnosis()))).toEqual([]);
-    const never = { process: "p", instance: "a", version: "43", msToLimit: 0, earliestMs: 0, latestMs: 0 };
+    const never = {
+      process: "p",
+      instance: "a",
+      version: "43",
+      msToLimit: 0,
+      earliestMs: 0,
+      latestMs: 0,
+    };
     expect(ofDiagnosis({ time_to_limit: "12h" }, diagnosis({ forecast: [never] }))).toEqual([]);
   });
 

@@ -11,7 +11,7 @@
  * Failure modes:
  *   - the server was down when a process was killed: the kill is counted later, if it is within the day that lives cover
  *   - kills from before the first start of the book: they are left out, because no forecast could have been made
- *   - the file is damaged: it is put aside with a warning, and the record begins anew
+ *   - the file is damaged: it is put aside with a warning, and the record begins again
  *   - the file cannot be written: a warning; the record goes on in memory
  */
 import { join } from "node:path";
@@ -23,7 +23,7 @@ import type {
 } from "../../model/documents/fleet_diagnosis_document.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import type { ProcessLife } from "../../store/index.js";
-import { readKept, writeKept } from "../kept_file.js";
+import { readKept, writeKept } from "../files/kept_file.js";
 
 export const FORECAST_FILE = "forecasts.json";
 const FORM = 1;

@@ -1,6 +1,6 @@
-/** A file of the server's folder that one part of it reads at its start and writes anew after each change. */
+/** A file of the server's folder that one part of it reads at its start and replaces after each change. */
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
-import { reasonOf } from "../model/errors/reason.js";
+import { reasonOf } from "../../model/errors/reason.js";
 
 /**
  * null: there is none. One that is damaged or of a newer version is put aside, with a warning. `what`: a plural, "earlier
