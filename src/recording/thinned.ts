@@ -27,6 +27,8 @@ const REMOVABLE: ReadonlySet<number> = new Set([
   FrameKind.census,
 ]);
 const PIECE_BYTES: Bytes = 1 << 20;
+/** Follows the recording's name while the thinned copy is written; it remains if the process is killed. */
+export const THINNED = ".thinned";
 
 interface ThinnedOptions {
   /** So many bytes stay as they are. */
@@ -51,7 +53,7 @@ export function thinRecording(path: string, { keptBytes, distanceMs }: ThinnedOp
   if (removed === 0) {
     return 0;
   }
-  const fresh = `${path}.thinned`;
+  const fresh = `${path}${THINNED}`;
   try {
     copy(path, fresh, [
       { offset: 0, bytes: places[0]?.offset ?? endOffset },

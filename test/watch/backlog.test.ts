@@ -6,6 +6,7 @@ import { Backlog, type BacklogEvent } from "../../src/collect/kept/backlog.js";
 import { KeptRecordings } from "../../src/collect/kept/kept_recordings.js";
 import type { ServiceJson } from "../../src/model/documents/fleet_document.js";
 import type { SeriesAnswer } from "../../src/model/wire/services.js";
+import type { Destination } from "../../src/recording/sender/post_connection.js";
 import { streamBytes } from "../../src/recording/streams.fixture.js";
 import { open, until } from "../run.js";
 import { ask, post, type RunningServer, startServer } from "../server/running_server.js";
@@ -151,6 +152,33 @@ test("everything arrives once: whole, thinned, truncated, half sent, and sent al
     expect(all?.values).toHaveLength(24);
     expect(all?.values.every((bytes) => Math.abs((bytes ?? 0) / MIB - 3 * 129.5) < 3)).toBe(true);
   }
+  kept.close();
+});
+
+test("a wrong token or address leaves the recordings marked, with one line each", async () => {
+  const { kept, paths } = keptIn(join(watched().folder, "kept"), Date.now() - 25 * HOUR);
+  const [tokens, token] = [join(watched().folder, "tokens"), "aaaaaaaaaaaaaaaa"];
+  writeFileSync(tokens, `ingest ${token}\n`);
+  server = await startServer(join(watched().folder, "data"), { options: ["--token-file", tokens] });
+  const { url } = server;
+  const sent = async (to: Destination) => {
+    const events: BacklogEvent[] = [];
+    const backlog = new Backlog(to, kept, (event) => events.push(event));
+    backlog.next(0);
+    await vi.waitUntil(() => events.length > 0, { timeout: 60_000 });
+    await backlog.close();
+    return events;
+  };
+  for (const [to, why] of [
+    [{ url, token: "wrong" }, /status 401 .*--token-file/],
+    [{ url: `${url}/elsewhere`, token }, /status 404 .*check the address http.*elsewhere/],
+  ] as const) {
+    expect(await sent(to)).toEqual([
+      { kind: "backlog-waits", recordings: 3, why: expect.stringMatching(why) },
+    ]);
+    expect(kept.unsent()).toEqual(paths);
+  }
+  expect(await sent({ url, token })).toEqual([{ kind: "backlog-sent", recordings: 3 }]);
   kept.close();
 });
 

@@ -2,17 +2,19 @@
  * Sends what a server lacks of recordings that have ended: it was away, or an earlier collector was killed.
  *
  *     marked recording, oldest first ──the server names its offset──> rest sent ──> mark removed
+ *     its mark: what the server may have │ unknown                         ──failed──> what the server may have
  *
  * | what | outcome |
  * |---|---|
  * | the server is away, or its disk is full | tried again, at growing, random intervals; the recording stays, within the disk limit |
+ * | the token is wrong, or another program answers | the same, with a line that names the token or the address |
  * | the collector or the server is killed | the server names the offset from which the rest is sent |
  * | the server refuses the recording | a line gives the reason; it is not sent again |
  */
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { monotonicMs } from "../../linux/this_process/clock.js";
-import type { Millis } from "../../model/base/units.js";
-import { oneLine } from "../../model/errors/errors.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
+import { fileUnusable, oneLine, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
 import { StreamSender } from "../../recording/sender/stream_sender.js";
@@ -38,8 +40,13 @@ export class Backlog {
   #isClosed = false;
   #nextMs: Millis = 0;
   #retryMs = FIRST_RETRY_MS;
-  #waits = false;
+  /** Reasons given since recordings wait: each is one line, even if the server is away for a day. */
+  readonly #said = new Set<string>();
+  /** The server has taken or refused a recording since the last `backlog-sent`. */
+  #hasAnswered = false;
   #sent = 0;
+  /** The recording that failed last: the others come before it. */
+  #failing = "";
 
   constructor(server: Destination, kept: KeptRecordings, onEvent: (event: BacklogEvent) => void) {
     this.#server = server;
@@ -65,7 +72,9 @@ export class Backlog {
 
   /** Never rejects. */
   async #sendAll(): Promise<void> {
-    const paths = this.#kept.unsent();
+    const oldestFirst = this.#kept.unsent();
+    const first = oldestFirst.indexOf(this.#failing) + 1;
+    const paths = [...oldestFirst.slice(first), ...oldestFirst.slice(0, first)];
     for (const [at, path] of paths.entries()) {
       if (this.#isClosed) {
         return;
@@ -74,8 +83,9 @@ export class Backlog {
       if (why !== null) {
         this.#nextMs = monotonicMs() + this.#retryMs * (0.5 + Math.random());
         this.#retryMs = Math.min(LAST_RETRY_MS, this.#retryMs * 2);
-        if (!this.#waits) {
-          this.#waits = true;
+        this.#failing = path;
+        if (!this.#said.has(why)) {
+          this.#said.add(why);
           this.#onEvent({ kind: "backlog-waits", recordings: paths.length - at, why });
         }
         return;
@@ -85,7 +95,10 @@ export class Backlog {
     if (this.#sent > 0) {
       this.#onEvent({ kind: "backlog-sent", recordings: this.#sent });
       this.#sent = 0;
-      this.#waits = false;
+    }
+    if (this.#hasAnswered) {
+      this.#said.clear();
+      this.#hasAnswered = false;
     }
   }
 
@@ -93,7 +106,10 @@ export class Backlog {
   async #send(path: string): Promise<string | null> {
     const sender = new StreamSender(this.#server);
     let descriptor: number | null = null;
+    let later: string | null = null;
+    let mayHaveBytes: Bytes | null = null;
     try {
+      const earlier = this.#kept.sending(path);
       const wholeBytes = wholeBytesOf(path);
       const file = openSync(path, "r");
       descriptor = file;
@@ -103,19 +119,22 @@ export class Backlog {
       });
       sender.grown(wholeBytes);
       const { missing, reason, isRefused } = await sender.sendRest();
+      mayHaveBytes = sender.mayHaveBytes(earlier);
       if (missing > 0 && !isRefused) {
-        this.#kept.markUnsent(path, sender.mayHaveBytes);
-        return reason;
+        later = reason || "it has not taken all in time";
+      } else {
+        this.#hasAnswered = true;
+        this.#sent += isRefused ? 0 : 1;
       }
       if (isRefused) {
         this.#onEvent({ kind: "not-sent", path, why: `the server refuses it: ${reason}` });
-      } else {
-        this.#sent += 1;
       }
     } catch (error) {
-      // It was removed in the meantime, or is not a recording: its first frame was never written.
-      if (reasonOf(error).code !== "ENOENT") {
-        this.#onEvent({ kind: "not-sent", path, why: oneLine(reasonOf(error).message) });
+      const why = oneLine(reasonOf(error).message);
+      if (existsSync(path) && isOfRecording(error)) {
+        this.#onEvent({ kind: "not-sent", path, why });
+      } else if (existsSync(path)) {
+        later = why;
       }
     } finally {
       sender.stop();
@@ -123,7 +142,17 @@ export class Backlog {
         closeSync(descriptor);
       }
     }
-    this.#kept.markSent(path);
-    return null;
+    if (later === null) {
+      this.#kept.markSent(path);
+    } else {
+      this.#kept.markUnsent(path, mayHaveBytes);
+    }
+    this.#kept.closed(path);
+    return later;
   }
+}
+
+/** The file is not a recording, or its first frame was never written. Other errors are those of the disk. */
+function isOfRecording(error: unknown): boolean {
+  return error instanceof TidemarkError && error.id !== fileUnusable("", "read", "").id;
 }

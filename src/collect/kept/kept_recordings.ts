@@ -6,7 +6,8 @@
  *     3. others are removed, the oldest first
  *
  * A file beside a recording, `NAME.unsent`, marks one that the server may lack. It contains how many bytes the server may
- * have; nothing if that is unknown, because a collector was killed: such a recording is not thinned.
+ * have; nothing if that is unknown, because it is being sent or a collector was killed while it was: such a recording is
+ * not thinned.
  */
 import {
   existsSync,
@@ -23,7 +24,7 @@ import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { badUsage, fileUnusable } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
-import { thinRecording } from "../../recording/thinned.js";
+import { THINNED, thinRecording } from "../../recording/thinned.js";
 
 const SUFFIX = ".tidemark";
 const UNSENT = ".unsent";
@@ -34,6 +35,7 @@ const LOCK = "watch.lock";
 const LONGEST_NAME = 80;
 
 export class KeptRecordings {
+  /** Recordings that are being written or sent: they are neither thinned nor removed. */
   readonly #open = new Set<string>();
 
   readonly #lock: string;
@@ -60,6 +62,7 @@ export class KeptRecordings {
     } catch (error) {
       throw fileUnusable(this.#lock, "write", reasonOf(error).message);
     }
+    this.#removeRemains();
   }
 
   /** Sets the time of the lock file to now: the probe of the Helm chart reads it. */
@@ -93,15 +96,26 @@ export class KeptRecordings {
   closed(path: string): void {
     this.#open.delete(path);
     if (!existsSync(path)) {
-      this.markSent(path); // nothing was recorded
+      this.markSent(path); // nothing was recorded, or someone removed it
     }
   }
 
-  /** The server may lack a recording. `mayHaveBytes`: no more than these are there; left out: unknown. */
-  markUnsent(path: string, mayHaveBytes?: Bytes): void {
+  /**
+   * A recording that has ended is about to be sent: it stays as it is until {@link closed}, and its mark says that it is
+   * unknown what the server has. @returns what the server may have so far; null: unknown. Throws an Error of the disk.
+   */
+  sending(path: string): Bytes | null {
+    const mayHaveBytes = markedBytes(path);
+    writeFileSync(`${path}${UNSENT}`, "", { flush: true });
+    this.#open.add(path);
+    return mayHaveBytes;
+  }
+
+  /** The server may lack a recording. `mayHaveBytes`: no more than these are there; null: unknown. */
+  markUnsent(path: string, mayHaveBytes: Bytes | null = null): void {
     if (this.isSent) {
       try {
-        writeFileSync(`${path}${UNSENT}`, mayHaveBytes === undefined ? "" : `${mayHaveBytes}\n`);
+        writeFileSync(`${path}${UNSENT}`, mayHaveBytes === null ? "" : `${mayHaveBytes}\n`);
       } catch {
         // The disk is full; the recording is sent while it grows all the same.
       }
@@ -124,14 +138,17 @@ export class KeptRecordings {
    * @returns how many were removed.
    */
   tidy({ keepMs, mostBytes }: { keepMs: Millis; mostBytes: Bytes }, nowMs: TimeMs): number {
+    this.#removeRemains();
     const files = this.#files();
     let bytes = files.reduce((sum, file) => sum + file.bytes, 0);
     let removed = 0;
     const closed = files.filter(({ path }) => !this.#open.has(path));
     const takeAway = ({ path, bytes: ofFile }: KeptFile) => {
-      removed += remove(path) ? 1 : 0;
-      this.markSent(path);
-      bytes -= ofFile;
+      if (remove(path)) {
+        this.markSent(path);
+        removed += 1;
+        bytes -= ofFile;
+      }
     };
     for (const file of closed.filter(({ isUnsent }) => !isUnsent)) {
       if (nowMs - file.changedMs > keepMs || bytes > mostBytes) {
@@ -154,6 +171,19 @@ export class KeptRecordings {
       }
     }
     return removed;
+  }
+
+  /** Of a collector that was killed: copies that it was thinning, and marks of recordings that it had removed. */
+  #removeRemains(): void {
+    const names = new Set(filesOf(this.folder));
+    for (const name of names) {
+      const recording = name.slice(0, -UNSENT.length);
+      const isMark = name.endsWith(`${SUFFIX}${UNSENT}`);
+      const isAlone = !names.has(recording) && !this.#open.has(join(this.folder, recording));
+      if (name.endsWith(`${SUFFIX}${THINNED}`) || (isMark && isAlone)) {
+        remove(join(this.folder, name));
+      }
+    }
   }
 
   /** Oldest first. */
@@ -183,16 +213,23 @@ interface KeptFile {
 /** @returns how much smaller the recording is now. Its time stays, because others are compared with it. */
 function thinned({ path, changedMs }: KeptFile, distanceMs: Millis): Bytes {
   try {
-    const text = readFileSync(`${path}${UNSENT}`, "utf8");
-    if (text === "") {
+    const keptBytes = markedBytes(path);
+    if (keptBytes === null) {
       return 0;
     }
-    const less = thinRecording(path, { keptBytes: Number(text), distanceMs });
+    const less = thinRecording(path, { keptBytes, distanceMs });
     utimesSync(path, changedMs / 1000, changedMs / 1000);
     return less;
   } catch {
     return 0; // not a whole recording, or no room for the smaller one
   }
+}
+
+/** How many bytes of a recording the server may have, by its mark; null: unknown. Throws an Error of the disk. */
+function markedBytes(path: string): Bytes | null {
+  const text = readFileSync(`${path}${UNSENT}`, "utf8");
+  // Without the line's end it was not written whole.
+  return /^\d+\n$/.test(text) ? Number(text) : null;
 }
 
 /** A new path in a folder: `checkout-4242-20261126-101500SUFFIX`. */

@@ -76,7 +76,7 @@ export function beginRecording(
     startedMs,
     async sendRest() {
       const left = sender === null ? null : await sender.finish(path);
-      onSent?.(left === null ? null : (sender?.mayHaveBytes ?? 0));
+      onSent?.(left === null ? null : (sender?.mayHaveBytes(0) ?? 0));
       return left ?? undefined;
     },
   };

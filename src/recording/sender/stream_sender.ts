@@ -1,6 +1,7 @@
 import { formatBytes } from "../../model/base/numbers.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
+import { oneLine } from "../../model/errors/errors.js";
 import { FRAMES_PATH, type FramesAnswer, MOST_FRAMES_BYTES } from "../../model/wire/frames.js";
 import { FILE_HEAD_BYTES, FRAME_HEAD_BYTES } from "../frames/frames.js";
 import { type Destination, PostConnection } from "./post_connection.js";
@@ -19,6 +20,8 @@ const PATIENCE_MS: Millis = 5_000;
 const LITTLE_PATIENCE_MS: Millis = 1_000;
 /** Limit on the whole of {@link StreamSender.finish}. */
 const LONGEST_FINISH_MS: Millis = 60_000;
+/** With an error of a Tidemark server: it will not take this recording later either. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 409, 413]);
 
 type ReadAt = (offset: number, length: number) => Buffer;
 
@@ -37,6 +40,8 @@ export class StreamSender {
   #acknowledged: Bytes = 0;
   /** End of the bytes that were sent so far, answered or not. */
   #attempted: Bytes = 0;
+  /** The server has named the offset that follows what it has. */
+  #isPlaced = false;
   #failures = 0;
   /** The reason why the server's last request failed; "" while it answers. */
   #reason = "";
@@ -58,6 +63,7 @@ export class StreamSender {
     this.#total = 0;
     this.#acknowledged = 0;
     this.#attempted = 0;
+    this.#isPlaced = false;
   }
 
   /** So many bytes were appended. */
@@ -74,10 +80,7 @@ export class StreamSender {
 
   /** Nothing was recorded, or the caller no longer waits. */
   stop(): void {
-    if (this.#timer !== null) {
-      clearTimeout(this.#timer);
-      this.#timer = null;
-    }
+    this.#clearTimer();
     this.#isRefused = true;
     this.#connection.close();
     this.#release();
@@ -99,6 +102,7 @@ export class StreamSender {
     readonly isRefused: boolean;
   }> {
     const givesUpMs = Date.now() + LONGEST_FINISH_MS;
+    this.#clearTimer();
     await this.#sending;
     const patience = this.#reason === "" ? PATIENCE_MS : LITTLE_PATIENCE_MS;
     let before = -1;
@@ -110,13 +114,26 @@ export class StreamSender {
     return { missing, reason: this.#reason, isRefused: this.#isRefused && missing > 0 };
   }
 
-  /** The server has these bytes or fewer: what was sent without an answer counts. */
-  get mayHaveBytes(): Bytes {
-    return this.#attempted;
+  /**
+   * The server has these bytes or fewer: what was sent without an answer counts. `earlier`: as far as was known before;
+   * null: unknown, which it still is if the server has not answered.
+   */
+  mayHaveBytes<Earlier extends Bytes | null>(earlier: Earlier): Bytes | Earlier {
+    if (this.#isPlaced) {
+      return this.#attempted;
+    }
+    return earlier === null ? earlier : Math.max(earlier, this.#attempted);
   }
 
   get #isBehind(): boolean {
     return !this.#isRefused && this.#acknowledged < this.#total && this.#read !== null;
+  }
+
+  #clearTimer(): void {
+    if (this.#timer !== null) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
+    }
   }
 
   #plan(distanceMs: Millis): void {
@@ -158,17 +175,29 @@ export class StreamSender {
     }
     const { nextOffset, error } = answer.body as FramesAnswer;
     const { status } = answer;
-    const isPlace = typeof nextOffset === "number" && nextOffset >= 0 && nextOffset <= this.#total;
-    if (isPlace && (status === 200 || (status === 409 && nextOffset !== this.#acknowledged))) {
-      this.#acknowledged = nextOffset;
-      this.#attempted = Math.max(this.#attempted, nextOffset);
+    const next = typeof nextOffset === "number" && nextOffset >= 0 ? nextOffset : null;
+    if (next !== null && this.#isUsable(status, next)) {
+      // It has more than this if the end of the file was lost here.
+      this.#acknowledged = Math.min(next, this.#total);
+      this.#attempted = Math.max(this.#attempted, next);
+      this.#isPlaced = true;
       this.#failures = 0;
       this.#reason = "";
-    } else if (status >= 500 || status === 429 || status === 408) {
-      this.#failed(error ?? `it answers with status ${status}`);
+    } else if (REFUSALS.has(status) && typeof error === "string") {
+      this.#refuse(oneLine(error));
+    } else if (status === 409 && next !== null) {
+      this.#refuse(`it names an offset, ${next}, that does not fit this recording`);
     } else {
-      this.#refuse(error ?? `it answers with status ${status}: no Tidemark server is there`);
+      const said = typeof error === "string" ? ` (${oneLine(error)})` : "";
+      this.#failed(`it answers with status ${status}${said}${remedyOf(status, this.#url)}`);
     }
+  }
+
+  /** The server continues the stream from this offset. */
+  #isUsable(status: number, nextOffset: Bytes): boolean {
+    return status === 200
+      ? nextOffset > this.#acknowledged
+      : status === 409 && nextOffset !== this.#acknowledged && nextOffset <= this.#total;
   }
 
   #failed(reason: string): void {
@@ -213,4 +242,20 @@ function endOfFrames(bytes: Buffer, start: number): number {
     }
   }
   return end;
+}
+
+/** What to check when an answer is not about the recording, but about the token, the address or a proxy. */
+function remedyOf(status: number, url: string): string {
+  if (status >= 500 || status === 429 || status === 408) {
+    return "";
+  }
+  if (status === 401) {
+    return ": check the token (--token-file)";
+  }
+  if (status === 403) {
+    return `: check the token (--token-file) and the address ${url}`;
+  }
+  return status === 413
+    ? `: a proxy before ${url} limits the size of a request; allow ${MOST_FRAMES_BYTES >> 20} MiB there`
+    : `, unlike a Tidemark server: check the address ${url}`;
 }
