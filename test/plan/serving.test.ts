@@ -432,8 +432,8 @@ describe("sentences about serving", () => {
 
   test("give no number of tokens where each sequence takes memory of its own, too", () => {
     const room = (name: string): string => {
-      const { serving } = served(name, { engine: "vllm", context: 448 });
-      return serving === undefined ? "" : roomWords(serving);
+      const { serving, model } = served(name, { engine: "vllm", context: 448 });
+      return serving === undefined ? "" : roomWords(serving, model);
     };
     expect(room("whisper-small")).toMatch(/^room for [\d,]+ sequences of this context/);
     expect(room("jamba")).not.toMatch(/^room for [\d,]+ tokens/);
