@@ -52,3 +52,21 @@ test("after a storm, a single start is seen soon again", () => {
   const times = scans([...every(5, 2 * MINUTE), after], 4 * MINUTE);
   expect(times.find((timeMs) => timeMs > after)).toBeLessThanOrEqual(after + 1_500);
 });
+
+test("a wait ends with its signal, and waits leave nothing on it", async () => {
+  const stop = new AbortController();
+  const until = stop.signal;
+  const clock = () => performance.now();
+  const quick = new ScanPace({ clock, everyMs: 1 });
+  for (let n = 0; n < 50; n++) {
+    quick.begin();
+    await quick.next(until);
+  }
+  // Node's own sets on the signal: its listeners, and signals that were made from it.
+  const sets = Object.getOwnPropertySymbols(until).map((name): unknown => Reflect.get(until, name));
+  const entries = sets.map((set) => (set as { size?: number } | null)?.size ?? 0);
+  expect(Math.max(...entries)).toBeLessThan(10);
+  const waited = new ScanPace({ clock, everyMs: 3_600_000 }).next(until);
+  stop.abort();
+  await waited;
+});

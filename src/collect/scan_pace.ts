@@ -7,7 +7,6 @@
  * All starts between two scans cause one scan. A host that starts programs all the time is scanned about half as often
  * again as usual, because a hastened scan is paid from a credit that grows slowly.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Millis } from "../model/base/units.js";
 
 const EVERY_MS: Millis = 3_000;
@@ -75,10 +74,17 @@ export class ScanPace {
   /** Resolves when the next scan is due, or `until` is aborted. */
   async next(until: AbortSignal): Promise<void> {
     while (!until.aborted && this.leftMs > 0) {
-      const woken = new AbortController();
-      this.#wake = () => woken.abort();
-      const signal = AbortSignal.any([until, woken.signal]);
-      await sleep(this.leftMs, undefined, { signal }).catch(() => {});
+      // AbortSignal.any() would leave an entry on `until` for each wait.
+      await new Promise<void>((resolve) => {
+        const wake = () => {
+          clearTimeout(timer);
+          until.removeEventListener("abort", wake);
+          resolve();
+        };
+        const timer = setTimeout(wake, this.leftMs);
+        until.addEventListener("abort", wake);
+        this.#wake = wake;
+      });
     }
     this.#wake = () => {};
   }

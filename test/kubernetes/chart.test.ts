@@ -45,6 +45,9 @@ function patchedDeployment() {
   };
 }
 
+const nulls = (labels: object) =>
+  Object.fromEntries(Object.keys(labels).map((name) => [name, null]));
+
 /** The oldest that the chart allows with schemas here, one with the newer way to set AppArmor profiles, the newest. */
 const VERSIONS = ["1.25", "1.31", "1.37"];
 
@@ -87,7 +90,7 @@ describe.skipIf(environment.helm === null)("the chart", () => {
     const folder = scratch();
     for (const { kind, metadata, data } of render(words)) {
       for (const [name, text] of Object.entries(kind === "ConfigMap" ? data : {})) {
-        if (name !== "patch.yaml") {
+        if (name !== "patch.yaml" && name !== "remove.yaml") {
           writeFileSync(
             join(folder, `${metadata.namespace}-${metadata.name}-${name}`),
             String(text),
@@ -175,6 +178,12 @@ describe.skipIf(environment.helm === null)("the chart", () => {
       readOnlyRootFilesystem: true,
       capabilities: { drop: ["ALL"] },
     });
+    expect(sidecar.env).toEqual(
+      ["NAME", "NAMESPACE", "UID"].map((field) => ({
+        name: `TIDEMARK_POD_${field}`,
+        valueFrom: { fieldRef: { fieldPath: `metadata.${field.toLowerCase()}` } },
+      })),
+    );
     expect(spec.shareProcessNamespace).toBe(true);
     expect(spec.hostPID).toBeUndefined();
     const mounted = sidecar.volumeMounts.map(({ name }: { name: string }) => name);
@@ -189,6 +198,27 @@ describe.skipIf(environment.helm === null)("the chart", () => {
       },
       podSelector: { matchLabels: metadata.labels },
     });
+  });
+
+  test("the second patch removes all that the first one adds", () => {
+    const { data } = present(
+      render(SWITCHES.sidecars).find(
+        ({ kind, metadata }) => kind === "ConfigMap" && metadata.namespace === "shop",
+      ),
+    );
+    const [added, removed] = ["patch.yaml", "remove.yaml"].map(
+      (name) => parse(data[name]).spec.template,
+    );
+    const deleted = ({ name }: { name: string }) => ({ name, $patch: "delete" });
+    expect(removed).toEqual({
+      metadata: { labels: nulls(added.metadata.labels) },
+      spec: {
+        shareProcessNamespace: null,
+        containers: added.spec.containers.map(deleted),
+        volumes: added.spec.volumes.map(deleted),
+      },
+    });
+    expect(Object.keys(removed.spec)).toEqual(Object.keys(added.spec));
   });
 
   test("nothing but the collector is privileged, and no root is writable", () => {

@@ -35,9 +35,12 @@ export interface WantedCapture {
   readonly lastMoment: boolean;
   /** The program continues, and with it its recording. */
   readonly isGrowing?: boolean;
-  /** Asked for at this moment: neither captures that wait nor the CPU budget delay it; the limit of an hour applies. */
-  readonly isTimed?: boolean;
-  /** An action waits for it: neither the limit of an hour nor the CPU budget delays it. Called once. */
+  /**
+   * Asked for at this moment of the monotonic clock: neither captures that wait nor the CPU budget delay it, the limit of an
+   * hour applies, and it is dropped if it cannot start within {@link LATE_MS}. undefined: whenever there is time.
+   */
+  readonly atMs?: Millis;
+  /** Called once. Without `atMs`, an action waits for it: neither the limit of an hour nor the CPU budget delays it. */
   readonly onDone?: (outcome: { readonly path: string } | { readonly why: string }) => void;
 }
 
@@ -53,6 +56,8 @@ export type CaptureEvent =
     }
   | { readonly kind: "not-captured"; readonly program: Program; readonly why: string };
 
+/** A timed capture that starts later than this shows another moment than those of other hosts. */
+export const LATE_MS: Millis = 10_000;
 /** Most CPU time that can accumulate for a burst. */
 const MOST_CREDIT_MS: Millis = 15_000;
 const LONGEST_MS: Millis = 180_000;
@@ -61,6 +66,19 @@ const HOUR: Millis = 3_600_000;
 /** Limit on the capturing process's own heap, not counting its copy of a program's heap. */
 const HEAP_MIB = 1024;
 const DEVICE_LIBRARIES = /^(?:libcuda\.so|libtorch_cuda)/;
+
+/** Which waiting capture starts first; of ended programs, because no other copy of their last moment exists. */
+const TURN = { timed: 0, action: 1, lastMoment: 2, other: 3 };
+
+function turnOf({ atMs, onDone, lastMoment }: WantedCapture): number {
+  if (atMs !== undefined) {
+    return TURN.timed;
+  }
+  if (onDone !== undefined) {
+    return TURN.action;
+  }
+  return lastMoment ? TURN.lastMoment : TURN.other;
+}
 
 export class Captures {
   readonly #artifacts: Artifacts;
@@ -78,26 +96,22 @@ export class Captures {
     this.#onEvent = onEvent;
   }
 
-  /** The captures of an ended program go first, because no other copy of its last moment exists. */
   want(wanted: WantedCapture, { perHour }: CaptureBounds, nowMs: Millis): void {
-    const { program, reason, lastMoment } = wanted;
+    const { program, reason } = wanted;
     const { service } = program.root.identity;
     const made = (this.#made.get(service) ?? []).filter((timeMs) => nowMs - timeMs < HOUR);
     const refuse = (why: string) => this.#refuse(wanted, why);
     if (this.#stop.signal.aborted) {
       wanted.onDone?.({ why: "watch ended" });
-    } else if (wanted.onDone !== undefined) {
-      // After the others that an action waits for, before all that nothing waits for.
-      const place = this.#waiting.findIndex(({ onDone }) => onDone === undefined);
-      this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, wanted);
+    } else if (turnOf(wanted) === TURN.action) {
+      this.#enqueue(wanted);
     } else if (made.length >= perHour) {
       refuse(`${reason}, but ${service} has had its ${perHour} captures of an hour`);
     } else if (this.#waiting.length >= MOST_WAITING) {
       refuse(`${reason}, but ${MOST_WAITING} captures are waiting`);
     } else {
       this.#made.set(service, [...made, nowMs]);
-      const isFirst = lastMoment || wanted.isTimed === true;
-      this.#waiting = isFirst ? [wanted, ...this.#waiting] : [...this.#waiting, wanted];
+      this.#enqueue(wanted);
     }
   }
 
@@ -106,16 +120,36 @@ export class Captures {
     const earned = cpu * (nowMs - (this.#creditedMs ?? nowMs));
     this.#creditMs = Math.min(MOST_CREDIT_MS, this.#creditMs + earned);
     this.#creditedMs = nowMs;
-    const [first] = this.#waiting;
-    const isUrgent = first?.onDone !== undefined || first?.isTimed === true;
-    if (this.#working !== null || (this.#creditMs <= 0 && !isUrgent)) {
+    this.#dropLate(nowMs);
+    if (this.#working !== null) {
       return;
     }
-    const wanted = this.#waiting.shift();
+    // Without credit, only those that nothing may delay.
+    const at = this.#waiting.findIndex(
+      (wanted) => this.#creditMs > 0 || turnOf(wanted) <= TURN.action,
+    );
+    const [wanted] = at < 0 ? [] : this.#waiting.splice(at, 1);
     if (wanted !== undefined) {
       this.#working = this.#make(wanted, maxPauseMs).finally(() => {
         this.#working = null;
       });
+    }
+  }
+
+  #enqueue(wanted: WantedCapture): void {
+    const place = this.#waiting.findIndex((one) => turnOf(one) > turnOf(wanted));
+    this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, wanted);
+  }
+
+  #dropLate(nowMs: Millis): void {
+    const isLate = ({ atMs }: WantedCapture) => atMs !== undefined && nowMs - atMs > LATE_MS;
+    const late = this.#waiting.filter(isLate);
+    this.#waiting = this.#waiting.filter((wanted) => !isLate(wanted));
+    for (const wanted of late) {
+      this.#refuse(
+        wanted,
+        `${wanted.reason}, but another capture was running until ${LATE_MS / 1000} s after it`,
+      );
     }
   }
 

@@ -3,16 +3,18 @@ import { type ChildProcess, spawn } from "node:child_process";
 import {
   chownSync,
   linkSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { readRank } from "../../linux/index.js";
 import { present } from "../../model/base/present.js";
@@ -35,20 +37,59 @@ async function started(environment: Record<string, string>): Promise<number> {
   return pid;
 }
 
-test.each(["TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "TORCH_FR_DUMP_TEMP_FILE"])(
-  "the dump of a rank, where %s says",
-  async (name) => {
-    writeFileSync(join(folder, "dump_3"), "a dump");
-    const pid = await started({ [name]: join(folder, "dump_"), RANK: "3" });
+const places: [string, string, () => Record<string, string>][] = [
+  ["TORCH_FR_DUMP_TEMP_FILE", "dump_", () => ({ TORCH_FR_DUMP_TEMP_FILE: join(folder, "dump_") })],
+  [
+    "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
+    "dump_",
+    () => ({ TORCH_NCCL_DEBUG_INFO_TEMP_FILE: join(folder, "dump_") }),
+  ],
+  [
+    "XDG_CACHE_HOME",
+    "torch/comm_lib_trace_rank_",
+    () => ({ XDG_CACHE_HOME: folder, HOME: "/nowhere" }),
+  ],
+  ["HOME", ".cache/torch/comm_lib_trace_rank_", () => ({ HOME: folder })],
+];
+test.each(places)(
+  "the dump of a rank, where torch writes it by %s",
+  async (_, start, environment) => {
+    const pid = await started({ ...environment(), RANK: "3" });
+    const path = join(folder, `${start}3`);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, "a dump");
     expect(copyFlightRecorder(pid, folder)).toEqual({ name: `flight-recorder-${pid}.dump` });
     expect(readFileSync(join(folder, `flight-recorder-${pid}.dump`), "utf8")).toBe("a dump");
   },
 );
 
+test("a program without these variables has its dump in /tmp, and all paths are named", async () => {
+  const pid = await started({ HOME: folder, RANK: "987654321" });
+  const path = "/tmp/nccl_trace_rank_987654321";
+  expect(copyFlightRecorder(pid, folder)).toEqual({
+    why: `no dump can be read at ${folder}/.cache/torch/comm_lib_trace_rank_987654321 or ${path}`,
+  });
+  writeFileSync(path, "an older torch's");
+  try {
+    expect(copyFlightRecorder(pid, folder)).toEqual({ name: `flight-recorder-${pid}.dump` });
+  } finally {
+    rmSync(path);
+  }
+});
+
 const dump = () => join(folder, "dump_0");
 const refused: [string, () => void, RegExp][] = [
-  ["that is missing", () => {}, /there is no dump/],
-  ["that is a link", () => symlinkSync("/etc/passwd", dump()), /there is no dump/],
+  ["that is missing", () => {}, /^no dump can be read at .*dump_0$/],
+  [
+    "of an earlier job",
+    () => {
+      writeFileSync(dump(), "of last week");
+      const before = Date.now() / 1000 - 60;
+      utimesSync(dump(), before, before);
+    },
+    /^its dump is older than the process$/,
+  ],
+  ["that is a link", () => symlinkSync("/etc/passwd", dump()), /^no dump can be read at .*dump_0$/],
   [
     "with a second name",
     () => {
@@ -79,11 +120,11 @@ const refused: [string, () => void, RegExp][] = [
     : []),
 ];
 test.each(refused)("a dump %s is not copied", async (_, prepare, why) => {
-  prepare();
   const pid = await started({
     TORCH_NCCL_DEBUG_INFO_TEMP_FILE: join(folder, "dump_"),
     RANK: "0",
   });
+  prepare();
   const before = readdirSync(folder);
   expect(copyFlightRecorder(pid, folder)).toEqual({ why: expect.stringMatching(why) });
   expect(readdirSync(folder)).toEqual(before);
@@ -92,7 +133,7 @@ test.each(refused)("a dump %s is not copied", async (_, prepare, why) => {
 test("a path outside the program's folder by dots, and a relative one, lead nowhere", async () => {
   for (const start of [`${folder}/../../etc/passw`, "dump_"]) {
     const pid = await started({ TORCH_NCCL_DEBUG_INFO_TEMP_FILE: start, RANK: "0" });
-    expect(copyFlightRecorder(pid, folder)).toMatchObject({ why: expect.any(String) });
+    expect(copyFlightRecorder(pid, folder)).toEqual({ why: `no dump can be read at ${start}0` });
     program?.kill("SIGKILL");
   }
   const pid = await started({});

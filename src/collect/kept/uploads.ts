@@ -20,6 +20,7 @@ import { open, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { monotonicMs } from "../../linux/this_process/clock.js";
+import { withDeadline } from "../../model/base/deadline.js";
 import { formatBytesBriefly } from "../../model/base/numbers.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { ArtifactJson } from "../../model/documents/artifact_document.js";
@@ -190,23 +191,30 @@ export class Uploads {
     if (offset !== null) {
       query.set("offset", String(offset));
     }
-    const response = await fetch(
-      `${url}${ARTIFACTS_PATH}/${id}/${encodeURIComponent(name)}?${query}`,
-      {
-        method: "PUT",
-        headers: {
-          "content-type": "application/octet-stream",
-          ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-        },
-        body: new Uint8Array(body),
-        signal: AbortSignal.any([this.#stop.signal, AbortSignal.timeout(PATIENCE_MS)]),
-        redirect: "error",
+    const { status, answer } = await withDeadline(
+      this.#stop.signal,
+      PATIENCE_MS,
+      async (signal) => {
+        const response = await fetch(
+          `${url}${ARTIFACTS_PATH}/${id}/${encodeURIComponent(name)}?${query}`,
+          {
+            method: "PUT",
+            headers: {
+              "content-type": "application/octet-stream",
+              ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+            },
+            body: new Uint8Array(body),
+            ...{ signal, redirect: "error" },
+          },
+        ).catch((error: { cause?: unknown }) => {
+          throw new Error(`the server does not answer: ${reasonOf(error.cause ?? error).message}`);
+        });
+        return {
+          status: response.status,
+          answer: answerOf(await response.json().catch(() => null)),
+        };
       },
-    ).catch((error: { cause?: unknown }) => {
-      throw new Error(`the server does not answer: ${reasonOf(error.cause ?? error).message}`);
-    });
-    const answer = answerOf(await response.json().catch(() => null));
-    const { status } = response;
+    );
     if (status === 200 || status === 409) {
       return answer;
     }

@@ -87,6 +87,27 @@ test("a request may name programs; those of other hosts are not this one's", asy
   expect(requests.open(monotonicMs()).map(({ pids }) => pids)).toEqual([[11], []]);
 });
 
+test("a request that a newer server knows more about is left out, and the rest of the answer applies", async () => {
+  const numbered = (n: number, more: object) => ({
+    ...request,
+    id: ID.replace(/1$/, String(n)),
+    ...more,
+  });
+  const body = {
+    ...{ nowMs: 1_000_000, policy: "select: []" },
+    requests: [numbered(1, {}), numbered(2, { service: 7 })],
+    named: [numbered(3, { programs: "the odd ones" })],
+    captures: [
+      numbered(4, { captures: { atMs: 1_030_000, what: ["gpu", "of the next version"] } }),
+      numbered(5, { captures: { atMs: 1_030_000, what: ["gpu"] } }),
+    ],
+  };
+  const { requests, asked } = await requestsTo(() => ({ body }));
+  await asked();
+  expect(requests.policy).toBe("select: []");
+  expect(requests.open(monotonicMs()).map(({ id }) => id.slice(-1))).toEqual(["1", "5"]);
+});
+
 test("no request is longer than an hour", async () => {
   const body = { nowMs: 0, policy: null, requests: [{ ...request, untilMs: 1e12 }] };
   const { requests, asked } = await requestsTo(() => ({ body }));

@@ -9,6 +9,7 @@
  */
 import { monotonicMs } from "../../linux/this_process/clock.js";
 import { hostName } from "../../linux/this_process/host_name.js";
+import { withDeadline } from "../../model/base/deadline.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 import type { Capture } from "../../model/documents/artifact_document.js";
 import { COLLECTOR_ANSWER, COLLECTOR_PATH, type CollectorCall } from "../../model/wire/requests.js";
@@ -87,18 +88,20 @@ export class ServerRequests {
     const call: CollectorCall = { host: hostName(), answers: [...this.#answers.values()] };
     const { url, token } = this.#server;
     try {
-      const response = await fetch(`${url}${COLLECTOR_PATH}`, {
-        method: "POST",
-        headers: {
-          "content-type": "application/json",
-          ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-        },
-        body: JSON.stringify(call),
-        signal: AbortSignal.any([this.#until, AbortSignal.timeout(PATIENCE_MS)]),
-        redirect: "error",
+      const { ok, body } = await withDeadline(this.#until, PATIENCE_MS, async (signal) => {
+        const response = await fetch(`${url}${COLLECTOR_PATH}`, {
+          method: "POST",
+          headers: {
+            "content-type": "application/json",
+            ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+          },
+          body: JSON.stringify(call),
+          ...{ signal, redirect: "error" },
+        });
+        return { ok: response.ok, body: (await response.json()) as unknown };
       });
-      const answer = COLLECTOR_ANSWER.safeParse(await response.json());
-      if (response.ok && answer.success) {
+      const answer = COLLECTOR_ANSWER.safeParse(body);
+      if (ok && answer.success) {
         this.#take(answer.data);
       }
     } catch {

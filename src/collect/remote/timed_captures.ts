@@ -4,12 +4,9 @@
  *     request, half a minute before ──timer──> the programs of the service that run then ──> one capture of all of them
  */
 import type { Millis } from "../../model/base/units.js";
-import { usesDevice, type WantedCapture } from "../captures/captures.js";
+import { LATE_MS, usesDevice, type WantedCapture } from "../captures/captures.js";
 import type { Chosen, Program } from "../policy/programs.js";
 import type { OpenRequest } from "./server_requests.js";
-
-/** A request that arrives later than this after its moment shows another moment than those of other hosts. */
-const LATE_MS: Millis = 10_000;
 
 interface TimedCapturesOptions {
   readonly clock: () => Millis;
@@ -57,21 +54,22 @@ export class TimedCaptures {
       .map(({ program }) => program)
       .filter(({ processes }) => processes.some(({ pid }) => usesDevice(pid)));
     const [first] = programs;
-    if (first !== undefined) {
-      this.#options.capture({
-        program: { ...first, processes: programs.flatMap(({ processes }) => processes) },
-        reason: `the server asked for the memory of all ranks of ${request.service} at this moment`,
-        captures: request.captures?.what ?? [],
-        ...{ recording: null, lastMoment: false, isTimed: true },
-      });
+    const isForbidden = allowed.length < ofService.length;
+    const forbidden = isForbidden ? "the host's policy says remote: false or watch: never" : "";
+    if (first === undefined) {
+      this.#answer(request, 0, forbidden || "no process of it uses a device");
+      return;
     }
-    const why =
-      allowed.length < ofService.length
-        ? "the host's policy says remote: false or watch: never"
-        : programs.length === 0
-          ? "no process of it uses a device"
-          : "";
-    this.#answer(request, programs.length, why);
+    this.#options.capture({
+      program: { ...first, processes: programs.flatMap(({ processes }) => processes) },
+      reason: `the server asked for the memory of all ranks of ${request.service} at this moment`,
+      captures: request.captures?.what ?? [],
+      ...{ recording: null, lastMoment: false, atMs: request.captures?.atMs ?? 0 },
+      onDone: (outcome) =>
+        "path" in outcome
+          ? this.#options.answer(request, programs.length, forbidden)
+          : this.#options.answer(request, 0, outcome.why),
+    });
   }
 
   #ofService({ service }: OpenRequest) {

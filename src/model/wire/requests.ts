@@ -70,25 +70,34 @@ const REQUEST = {
 };
 const PROGRAM = z.object({ host: text, pid: z.number().int() });
 
+const CAPTURES = z.object({
+  atMs: z.number(),
+  what: z.array(z.enum(CAPTURES_ON_REQUEST)).min(1).max(CAPTURES_ON_REQUEST.length),
+});
+
+/** Entries that are not as expected, such as those of a newer server, are left out. */
+function requestsOf<Entry extends z.ZodType>(entry: Entry, most: number) {
+  return z
+    .array(z.unknown())
+    .max(most)
+    .transform((all) =>
+      all.flatMap((one) => {
+        const { success, data } = entry.safeParse(one);
+        return success ? [data] : [];
+      }),
+    );
+}
+
 /** As a collector checks it; requests that are not as expected are left out. */
 export const COLLECTOR_ANSWER = z.object({
   nowMs: z.number(),
   policy: z.string().max(MOST_POLICY_BYTES).nullable().optional(),
-  requests: z.array(z.object(REQUEST)).max(MOST_OPEN_REQUESTS),
-  named: z
-    .array(z.object({ ...REQUEST, programs: z.array(PROGRAM).max(MOST_PROGRAMS) }))
-    .max(MOST_NAMED_REQUESTS)
-    .default([]),
-  captures: z
-    .array(
-      z.object({
-        ...REQUEST,
-        captures: z.object({
-          atMs: z.number(),
-          what: z.array(z.enum(CAPTURES_ON_REQUEST)).min(1).max(CAPTURES_ON_REQUEST.length),
-        }),
-      }),
-    )
-    .max(MOST_CAPTURE_REQUESTS)
-    .default([]),
+  requests: requestsOf(z.object(REQUEST), MOST_OPEN_REQUESTS),
+  named: requestsOf(
+    z.object({ ...REQUEST, programs: z.array(PROGRAM).max(MOST_PROGRAMS) }),
+    MOST_NAMED_REQUESTS,
+  ).default([]),
+  captures: requestsOf(z.object({ ...REQUEST, captures: CAPTURES }), MOST_CAPTURE_REQUESTS).default(
+    [],
+  ),
 });
