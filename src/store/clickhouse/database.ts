@@ -44,7 +44,7 @@ import { DayRows } from "./day_rows.js";
 import { Fetches, fetchName, valuesIn } from "./fetches.js";
 import { copyMetadata, LOCAL_TABLES } from "./local_copy.js";
 import { prepareDatabase } from "./opening.js";
-import { plain, RolledDay } from "./roll.js";
+import { lateRowsStatement, plain, RolledDay } from "./roll.js";
 import { RowBinary } from "./row_binary.js";
 import { columnNames, columnTypes, type Dialect } from "./tables.js";
 
@@ -215,8 +215,23 @@ export class ClickhouseDatabase implements RowDatabase {
     }
   }
 
-  attach(day: Day): Promise<void> {
-    return this.#parts.attach(day);
+  async attach(day: Day): Promise<void> {
+    await this.#settle(day);
+    await this.#parts.attach(day);
+  }
+
+  async #settle(day: Day): Promise<void> {
+    if (this.#parts.open.includes(day)) {
+      await this.#parts.settle(day);
+      this.#dayChanged(day);
+    }
+  }
+
+  #dayChanged(day: Day): void {
+    this.sums.changed(null, Date.parse(day));
+    if (this.#parts.partOf(day) === "") {
+      this.#applied.delete(day);
+    }
   }
 
   async appliedTo(day: Day): Promise<StreamEnds> {
@@ -242,9 +257,10 @@ export class ClickhouseDatabase implements RowDatabase {
   }
 
   async remove(day: Day): Promise<void> {
+    await this.#settle(day);
     await this.#parts.remove(day);
-    this.sums.changed(null, Date.parse(day));
-    this.#applied.delete(day);
+    this.#dayChanged(day);
+    await this.#parts.dropRemoved(day);
   }
 
   async build(
@@ -252,19 +268,28 @@ export class ClickhouseDatabase implements RowDatabase {
     tier: Tier,
     fill: (run: RunStatement, from: string, to: string) => Promise<void>,
   ): Promise<void> {
-    await this.apart(async (connection) => {
-      this.#built = await RolledDay.build({
-        connection,
-        clickhouse: this.#clickhouse,
-        fetches: this.#fetches,
-        folder: this.#folder,
-        from: { part: this.#parts.partOf(day), tier: this.tierOf(day) },
-        to: { part: this.#parts.newPart(day, tier), tier },
-        applied: this.#appliedOf(day),
-        fill,
-        isEnding: () => this.#isEnding,
+    const part = this.#parts.newPart(day, tier);
+    try {
+      await this.apart(async (connection) => {
+        this.#built = await RolledDay.build({
+          connection,
+          clickhouse: this.#clickhouse,
+          fetches: this.#fetches,
+          folder: this.#folder,
+          from: { part: this.#parts.partOf(day), tier: this.tierOf(day) },
+          to: { part, tier },
+          applied: this.#appliedOf(day),
+          fill,
+          isEnding: () => this.#isEnding,
+        });
       });
-    });
+    } catch (error) {
+      // Otherwise the next start drops it.
+      if (!this.#isEnding) {
+        await this.#parts.drop(part).catch(() => {}); // the first error is more informative
+      }
+      throw error;
+    }
   }
 
   /** Long work on a connection of its own, next to all that happens meanwhile; {@link endBuilds} interrupts it. Only one
@@ -288,12 +313,12 @@ export class ClickhouseDatabase implements RowDatabase {
     this.#built = null;
     try {
       await this.#addMergedSeries();
-      await this.#parts.replace(day, built.part, tier);
     } catch (error) {
       await this.#parts.drop(built.part).catch(() => {}); // the first error is more informative
       throw error;
     }
-    this.sums.changed(null, Date.parse(day));
+    await this.#parts.replace(day, built.part, tier);
+    this.#dayChanged(day);
   }
 
   /** Series of merged profiles. */
@@ -312,9 +337,10 @@ export class ClickhouseDatabase implements RowDatabase {
   }
 
   async discard(): Promise<void> {
-    if (this.#built !== null) {
-      await this.#parts.drop(this.#built.part);
+    const built = this.#built;
+    if (built !== null) {
       this.#built = null;
+      await this.#parts.drop(built.part);
     }
   }
 
@@ -323,26 +349,17 @@ export class ClickhouseDatabase implements RowDatabase {
     return `${applied.length} ${applied.reduce((sum, end) => sum + end, 0)}`;
   }
 
-  /** The same rows again, with another `carry_ms`: they replace the earlier ones. */
   async endLateRows(earlier: Day, day: Day): Promise<void> {
-    const { database } = this.#clickhouse;
+    await this.#settle(earlier);
     const [to, from] = [this.#parts.partOf(earlier), this.#parts.partOf(day)];
-    const names = columnNames("profiles");
-    const columns = names.map((name) =>
-      name === "carry_ms" ? "greatest(0, first - ts_ms)" : name,
-    );
-    await this.#clickhouse.run(
-      `INSERT INTO ${database}.profiles (${names.join(", ")})
-        SELECT ${columns.join(", ")} FROM (SELECT * FROM ${database}.profiles FINAL WHERE part = '${to}') AS late
-        ALL INNER JOIN (
-          SELECT series_id, min(ts_ms) AS first FROM ${database}.profiles WHERE part = '${from}' GROUP BY series_id
-        ) AS firsts USING series_id
-        WHERE ts_ms + carry_ms > first`,
-    );
+    await this.#clickhouse.run(lateRowsStatement(this.#clickhouse.database, to, from));
   }
 
-  closeRetired(): Promise<void> {
-    return this.#parts.dropRetired();
+  async closeRetired(): Promise<void> {
+    for (const day of this.#parts.open) {
+      await this.#settle(day);
+    }
+    await this.#parts.dropRetired();
   }
 
   measure(): Promise<void> {
