@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { openStore } from "../open_store.js";
 import { clickhouseAddress, placeOf } from "./connection.js";
 import { createStatement, dialectOf } from "./tables.js";
 
@@ -12,6 +13,7 @@ it("reads addresses, and shows them without the password", () => {
     ...{ host: "::1", port: 8123, user: "default", password: "", database: "tidemark" },
   });
   expect(clickhouseAddress("clickhouse://host:80/x").port).toBe(80);
+  expect(clickhouseAddress("ClickHouse://ada:b@host/x").user).toBe("ada");
 });
 
 it.each([
@@ -21,8 +23,32 @@ it.each([
   "clickhouse://ada:secret@host:1x/a",
   "clickhouse://ada:secret@host/a?b=c",
   "clickhouse://ada:secret%zz@host/a",
-])("refuses %s in one line without the password", (name) => {
+  "clickhouse://ada:se/secret@host/db",
+  "clickhouse://ada:x/secret/y@host/db",
+  "clickhouse://ada:1/secret@host/db",
+  "clickhouse://ada:x#secret@host/db",
+  "clickhouse://ada:x?secret@host/db",
+  "clickhouse://ada:a@b/secret@host/db",
+  "clickhouse:/ada:secret@host/db",
+  "ClickHouse:ada:secret@host/db",
+  "http://ada:secret@host/db",
+  "ada:secret@host/db",
+  "clickhouse:///db",
+  "clickhouse:////host/db",
+  "clickhouse://host:0/db",
+  "clickhouse://host:99999/db",
+  "clickhouse://host/db/more",
+  "clickhouse://host//",
+])("refuses %s in one line without the password", async (name) => {
   expect(() => clickhouseAddress(name)).toThrow(/^TM-E\d+ (?!.*(secret|\n))/);
+  await expect(openStore(name)).rejects.toThrow(/^TM-E\d+ (?!.*(secret|\n))/);
+});
+
+it("names the characters of a password that must be percent-encoded", () => {
+  expect(() => clickhouseAddress("clickhouse://ada:se/cret@host/db")).toThrow(
+    /address of ClickHouse: clickhouse:\/\/\.\.\.@host\/db; .*\/ @ : \? # percent-encoded/,
+  );
+  expect(() => clickhouseAddress("clickhouse://ada/cret@host")).toThrow(/%40/);
 });
 
 it("knows old and new versions", () => {
