@@ -222,6 +222,40 @@ describe.skipIf(root === null)("a store in ClickHouse", () => {
     await proxy.stop();
   });
 
+  it("removes no day for its size because ClickHouse did not answer", async () => {
+    const proxy = await Cutting.start(server);
+    const { store } = await openStore(proxy.store("full"), { files: folder });
+    await store.write([part()], 0);
+    const expected = await answers(store);
+    const tiers = { raw: 4000 * DAY, "10m": 4000 * DAY, "1h": 4000 * DAY };
+    proxy.cut(/FROM \w+\.metrics FINAL/, 1, "before");
+    const retained = await store.retain({ ...coarse, tiers, mostBytes: 1 }, START + 10 * DAY);
+    expect(retained).toMatchObject({
+      removed: [],
+      failed: [{ reason: expect.stringMatching(/cut/) }],
+    });
+    expect(await answers(store)).toEqual(expected);
+    await store.close();
+    await proxy.stop();
+  });
+
+  it.each([/FROM \w+\.metrics FINAL/, /^INSERT INTO \w+\.metrics/, /^ALTER/])(
+    "closes while a roll or sweep waits for %s",
+    async (statement) => {
+      const proxy = await Cutting.start(server);
+      const { store } = await openStore(proxy.store("waiting"), { files: folder });
+      await store.write([part()], 0);
+      const held = proxy.hold(statement);
+      const retained = store.retain(coarse, START + 10 * DAY).catch(() => {});
+      await held;
+      await store.close();
+      await retained;
+      await proxy.stop();
+      await server.query("DROP DATABASE waiting");
+    },
+    40_000,
+  );
+
   /** That have rows, and that days name. */
   const partitions = async (database: string) => {
     const [parts, days] = await Promise.all([
@@ -248,6 +282,7 @@ class Cutting {
   #port = 0;
   #cut: { readonly statement: RegExp; at: number; readonly kind: Cut } | null = null;
   #isDown = false;
+  #held: { readonly statement: RegExp; readonly resolve: () => void } | null = null;
   readonly #target: ClickhouseServer;
 
   private constructor(target: ClickhouseServer) {
@@ -266,6 +301,13 @@ class Cutting {
     this.#cut = { statement, at, kind };
   }
 
+  /** Never answers the next statement that fits. @returns when it has come */
+  hold(statement: RegExp): Promise<void> {
+    return new Promise((resolve) => {
+      this.#held = { statement, resolve };
+    });
+  }
+
   get wasCut(): boolean {
     return this.#cut !== null && this.#cut.at <= 0;
   }
@@ -278,6 +320,10 @@ class Cutting {
     const body = await buffer(asked);
     const { method, url = "", headers } = asked;
     const sql = new URL(url, "http://x").searchParams.get("query") ?? String(body);
+    if (this.#held?.statement.test(sql) === true) {
+      this.#held.resolve();
+      return;
+    }
     let isCut = false;
     if (this.#cut?.statement.test(sql) === true) {
       this.#cut.at -= 1;

@@ -19,6 +19,7 @@ import { join } from "node:path";
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from "@duckdb/node-api";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { badUsage } from "../../model/errors/errors.js";
+import { databaseUnusable } from "../../model/errors/server_errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
 import { openInstance, rowsOf } from "../duckdb/database.js";
 import { dayNamed } from "../duckdb/days.js";
@@ -49,6 +50,8 @@ import { RowBinary } from "./row_binary.js";
 import { columnNames, columnTypes, type Dialect } from "./tables.js";
 
 const LONGEST_QUERY_MS: Millis = 30_000;
+const TOO_LONG = `a query took longer than ${LONGEST_QUERY_MS / 1000} s`;
+
 export class ClickhouseDatabase implements RowDatabase {
   readonly #clickhouse: ClickhouseConnection;
   readonly #instance: DuckDBInstance;
@@ -63,14 +66,21 @@ export class ClickhouseDatabase implements RowDatabase {
   readonly #applied = new Map<Day, Map<string, number>>();
   #built: RolledDay | null = null;
   #building: DuckDBConnection | null = null;
-  #isEnding = false;
+  /** Ends what is being built and swept. */
+  readonly #builds: AbortController;
+  /** ClickHouse, until builds end. */
+  readonly clickhouse: ClickhouseConnection;
+  readonly fetches: Fetches;
 
   private constructor(
     clickhouse: ClickhouseConnection,
     { instance, metaWriter }: { instance: DuckDBInstance; metaWriter: DuckDBConnection },
-    { fetches, parts, folder, dialect }: Opened,
+    { builds, background, fetches, parts, folder, dialect }: Opened,
   ) {
     this.#clickhouse = clickhouse;
+    this.#builds = builds;
+    this.clickhouse = background;
+    this.fetches = fetches.over(background);
     this.#instance = instance;
     this.metaWriter = metaWriter;
     this.#fetches = fetches;
@@ -90,8 +100,10 @@ export class ClickhouseDatabase implements RowDatabase {
       rmSync(files, { recursive: true, force: true });
       mkdirSync(files, { mode: 0o700 });
       const fetches = new Fetches(clickhouse, files);
-      const parts = await DayParts.open(clickhouse);
-      const opened = { fetches, parts, folder: files, dialect };
+      const builds = new AbortController();
+      const background = clickhouse.until(builds.signal);
+      const parts = await DayParts.open(clickhouse, background);
+      const opened = { builds, background, fetches, parts, folder: files, dialect };
       const database = new ClickhouseDatabase(clickhouse, { instance, metaWriter }, opened);
       await copyMetadata(clickhouse, fetches, metaWriter);
       await database.#takeApplied();
@@ -122,14 +134,6 @@ export class ClickhouseDatabase implements RowDatabase {
 
   get place(): string {
     return this.#clickhouse.place;
-  }
-
-  get clickhouse(): ClickhouseConnection {
-    return this.#clickhouse;
-  }
-
-  get fetches(): Fetches {
-    return this.#fetches;
   }
 
   get days(): Day[] {
@@ -194,9 +198,16 @@ export class ClickhouseDatabase implements RowDatabase {
     ) => Promise<Result>,
   ): Promise<Result> {
     const connection = await this.#instance.connect();
-    const watch = setTimeout(() => connection.interrupt(), LONGEST_QUERY_MS);
+    const limit = new AbortController();
+    const clickhouse = this.#clickhouse.until(limit.signal);
+    const watch = setTimeout(() => {
+      limit.abort(databaseUnusable(this.place, TOO_LONG, "choose a shorter time"));
+      connection.interrupt();
+    }, LONGEST_QUERY_MS);
     try {
-      const resolved = await this.#fetches.resolved(connection, sql, parameters);
+      const resolved = await this.#fetches.over(clickhouse).resolved(connection, sql, parameters);
+      // An interrupt between two queries has no effect.
+      limit.signal.throwIfAborted();
       return await read(connection, resolved, valuesIn(resolved, parameters));
     } finally {
       clearTimeout(watch);
@@ -273,19 +284,19 @@ export class ClickhouseDatabase implements RowDatabase {
       await this.apart(async (connection) => {
         this.#built = await RolledDay.build({
           connection,
-          clickhouse: this.#clickhouse,
-          fetches: this.#fetches,
+          clickhouse: this.clickhouse,
+          fetches: this.fetches,
           folder: this.#folder,
           from: { part: this.#parts.partOf(day), tier: this.tierOf(day) },
           to: { part, tier },
           applied: this.#appliedOf(day),
           fill,
-          isEnding: () => this.#isEnding,
+          ending: this.#builds.signal,
         });
       });
     } catch (error) {
       // Otherwise the next start drops it.
-      if (!this.#isEnding) {
+      if (!this.isEnding) {
         await this.#parts.drop(part).catch(() => {}); // the first error is more informative
       }
       throw error;
@@ -380,11 +391,11 @@ export class ClickhouseDatabase implements RowDatabase {
   }
 
   get isEnding(): boolean {
-    return this.#isEnding;
+    return this.#builds.signal.aborted;
   }
 
   endBuilds(): void {
-    this.#isEnding = true;
+    this.#builds.abort(new Error("the store is closing"));
     this.#building?.interrupt();
   }
 
@@ -404,6 +415,8 @@ export class ClickhouseDatabase implements RowDatabase {
 }
 
 interface Opened {
+  readonly builds: AbortController;
+  readonly background: ClickhouseConnection;
   readonly fetches: Fetches;
   readonly parts: DayParts;
   readonly folder: string;

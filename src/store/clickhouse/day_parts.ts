@@ -24,6 +24,8 @@ interface OpenChange {
 
 export class DayParts {
   readonly #clickhouse: ClickhouseConnection;
+  /** For work that can be done later, which the end of the store stops. */
+  readonly #background: ClickhouseConnection;
   readonly #days = new Map<Day, DayPart>();
   /** Days that are read as before the change, and not written, until `days` has been read again. */
   readonly #open = new Map<Day, OpenChange>();
@@ -35,12 +37,16 @@ export class DayParts {
   #bytes = new Map<string, Bytes>();
   #metaBytes: Bytes = 0;
 
-  private constructor(clickhouse: ClickhouseConnection) {
+  private constructor(clickhouse: ClickhouseConnection, background: ClickhouseConnection) {
     this.#clickhouse = clickhouse;
+    this.#background = background;
   }
 
-  static async open(clickhouse: ClickhouseConnection): Promise<DayParts> {
-    const parts = new DayParts(clickhouse);
+  static async open(
+    clickhouse: ClickhouseConnection,
+    background: ClickhouseConnection,
+  ): Promise<DayParts> {
+    const parts = new DayParts(clickhouse, background);
     const rows = await clickhouse.rows(
       `SELECT day, part, tier, change FROM ${clickhouse.database}.days FINAL`,
     );
@@ -102,7 +108,7 @@ export class DayParts {
         await this.drop(part);
       }
     }
-    await this.#clickhouse.run(
+    await this.#background.run(
       `ALTER TABLE ${this.#clickhouse.database}.applied DROP PARTITION ${literal(day)}`,
     );
     this.#removed.delete(day);
@@ -187,7 +193,7 @@ export class DayParts {
   async drop(part: string): Promise<void> {
     this.#retired.add(part);
     for (const table of PART_TABLES) {
-      await this.#clickhouse.run(
+      await this.#background.run(
         `ALTER TABLE ${this.#clickhouse.database}.${table} DROP PARTITION ${literal(part)}`,
       );
     }
@@ -247,7 +253,7 @@ export class DayParts {
   }
 
   async #sizes(): Promise<{ table: string; partition: string; size: Bytes }[]> {
-    const rows = await this.#clickhouse.rows(
+    const rows = await this.#background.rows(
       `SELECT table, partition, sum(bytes_on_disk) AS size FROM system.parts
         WHERE active AND database = ${literal(this.#clickhouse.database)} GROUP BY table, partition`,
     );

@@ -30,7 +30,7 @@ interface Rolling {
   readonly to: { readonly part: string; readonly tier: Tier };
   readonly applied: StreamEnds;
   readonly fill: (run: RunStatement, from: string, to: string) => Promise<void>;
-  readonly isEnding: () => boolean;
+  readonly ending: AbortSignal;
 }
 
 export class RolledDay {
@@ -42,7 +42,7 @@ export class RolledDay {
 
   /** The series of merged profiles are then in the local table `merged_series`. After an error, the partition may have rows. */
   static async build(rolling: Rolling): Promise<RolledDay> {
-    const { connection, folder, from, to, fill, fetches, isEnding } = rolling;
+    const { connection, folder, from, to, fill, fetches, ending } = rolling;
     const files = ["roll_from", "roll_to"].map((name) => [name, join(folder, `${name}.duckdb`)]);
     try {
       for (const [name, file = ""] of files) {
@@ -52,10 +52,12 @@ export class RolledDay {
       await createDay(connection, "roll_from", from.tier);
       await createDay(connection, "roll_to", to.tier);
       await fetchDay(rolling);
-      if (isEnding()) {
-        throw new Error("the store is closing");
-      }
-      const run = async (sql: string) => connection.run(await fetches.resolved(connection, sql));
+      const run = async (sql: string) => {
+        const resolved = await fetches.resolved(connection, sql);
+        // An interrupt between two queries has no effect.
+        ending.throwIfAborted();
+        return connection.run(resolved);
+      };
       await fill(run, "roll_from", "roll_to");
       await insertDay(rolling);
       return new RolledDay(to.part);
