@@ -55,7 +55,10 @@ describe.skipIf(root === null)("a store in ClickHouse", () => {
     await opening(server.store("changed"));
     await server.query("DROP TABLE changed.streams");
     await server.query("CREATE TABLE changed.streams (stream String, at Int64) ENGINE = Memory");
+    await opening(server.store("fewer"));
+    await server.query("ALTER TABLE fewer.verdicts DROP COLUMN limit_bytes");
     for (const [name, line] of [
+      [server.store("fewer"), /its tables have other columns/],
       [server.store("others"), /the database has other tables: orders; name another database/],
       [server.store("mixed"), /the database has other tables: orders; name another database/],
       [server.store("newer"), /has format version 99, this Tidemark reads version 1/],
@@ -71,6 +74,15 @@ describe.skipIf(root === null)("a store in ClickHouse", () => {
     }
     // They are as before.
     expect(await server.query("SHOW TABLES FROM others")).toBe("orders");
+  });
+
+  it("writes the format version that a first start did not write", async () => {
+    const proxy = await Cutting.start(server);
+    proxy.cut(/^INSERT INTO \w+\.about/, 1, "before");
+    await expect(opening(proxy.store("first"))).rejects.toThrow(/the connection was cut/);
+    await proxy.stop();
+    await opening(server.store("first"));
+    expect(await server.query("SELECT version FROM first.about")).toBe("1");
   });
 
   it("refuses what is no ClickHouse", async () => {
