@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 import { badUsage } from "../model/errors/errors.js";
 import { refuseUnfinished } from "./backup/backup.js";
-import { clickhouseAddress, isClickhouse, withoutPassword } from "./clickhouse/connection.js";
+import { clickhouseAddress, isClickhouse, withoutPassword } from "./clickhouse/address.js";
 import type { Store, StoreSettings } from "./interface/store.js";
 import { importWithDuckdb } from "./with_duckdb.js";
 

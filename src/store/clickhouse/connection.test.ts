@@ -4,7 +4,8 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { openStore } from "../open_store.js";
-import { ClickhouseConnection, clickhouseAddress, placeOf } from "./connection.js";
+import { clickhouseAddress, placeOf } from "./address.js";
+import { ClickhouseConnection } from "./connection.js";
 import { createStatement, dialectOf } from "./tables.js";
 
 it("reads addresses, and shows them without the password", () => {
