@@ -15,9 +15,6 @@ import { type ClickhouseAddress, placeOf } from "./address.js";
 
 /** Without a byte of the answer. */
 const LONGEST_SILENCE_MS: Millis = 60_000;
-/** ClickHouse reports progress in headers of the answer, so that a long statement is not silent. */
-const PROGRESS_MS: Millis = 10_000;
-const MOST_HEADER_BYTES = 1 << 20;
 /** Of a statement. */
 const MOST_STATEMENT_BYTES = 64 << 20;
 
@@ -132,14 +129,12 @@ export class ClickhouseConnection {
       // The default of old versions.
       output_format_json_quote_64bit_integers: "1",
       max_query_size: String(MOST_STATEMENT_BYTES),
-      send_progress_in_http_headers: "1",
-      http_headers_progress_interval_ms: String(PROGRESS_MS),
       ...settings,
     });
     // Unlike fetch(), it passes large answers on without a queue.
     const sending = request({
       ...{ host, port, method: "POST", path: `/?${parameters}`, auth: `${user}:${password}` },
-      ...{ timeout: this.#silenceMs, maxHeaderSize: MOST_HEADER_BYTES },
+      timeout: this.#silenceMs,
       headers: type === undefined ? {} : { "content-type": type },
     });
     let answer: IncomingMessage | null = null;
