@@ -1,22 +1,21 @@
 import { join, resolve } from "node:path";
 import { badUsage } from "../model/errors/errors.js";
 import { refuseUnfinished } from "./backup/backup.js";
-import { clickhouseAddress } from "./clickhouse/connection.js";
+import { clickhouseAddress, isClickhouse, withoutPassword } from "./clickhouse/address.js";
 import type { Store, StoreSettings } from "./interface/store.js";
 import { importWithDuckdb } from "./with_duckdb.js";
 
 const USUAL_LABEL_VALUES = 1_000;
 const FOLDER = /^duckdb:(.+)$/;
-const CLICKHOUSE = /^clickhouse:\/\//;
 
 /** The folder that "duckdb:FOLDER" names. Throws TidemarkError. */
 export function storeFolder(name: string): string {
   const [, path] = FOLDER.exec(name) ?? [];
   if (path === undefined) {
     throw badUsage(
-      CLICKHOUSE.test(name)
+      isClickhouse(name)
         ? "this needs a store in a folder, not in ClickHouse"
-        : `this store is not known: ${name}`,
+        : `this store is not known: ${withoutPassword(name)}`,
       "name a folder, as in --store duckdb:/var/lib/tidemark",
     );
   }
@@ -32,7 +31,7 @@ interface FileSettings {
 
 /** Throws TidemarkError. */
 function folderOf(name: string, { files, usual = "" }: Partial<FileSettings>): string {
-  if (!CLICKHOUSE.test(name)) {
+  if (!isClickhouse(name)) {
     if (files !== undefined) {
       throw badUsage(
         "--files has no effect with a store in a folder, which also holds the other files",
@@ -55,7 +54,7 @@ export async function openStore(
   const folder = folderOf(name, fileSettings);
   refuseUnfinished(folder);
   const settings = { labelValues };
-  if (CLICKHOUSE.test(name)) {
+  if (isClickhouse(name)) {
     const { openClickhouse } = await importWithDuckdb(
       "the server, which computes with it,",
       () => import("./clickhouse/open.js"),

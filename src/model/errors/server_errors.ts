@@ -58,7 +58,17 @@ export function databaseUnusable(
     "TM-E084",
     2,
     `cannot use ${oneLine(place)}: ${oneLine(reason)}`,
-    number === "" ? "" : `ClickHouse's error ${number}`,
+    number === "" ? "" : numbered(number),
     next,
   );
 }
+
+/** Whether ClickHouse did not answer or refused, for another reason than a full disk: the same may succeed later. */
+export function mayPass(error: unknown): boolean {
+  return (
+    error instanceof TidemarkError && error.id === "TM-E084" && error.why !== numbered(FULL_DISK)
+  );
+}
+
+const FULL_DISK = "243";
+const numbered = (number: string) => `ClickHouse's error ${number}`;

@@ -1,6 +1,12 @@
 /** What is particular to a store in ClickHouse: what it refuses, and connections that are cut between two inserts. */
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, request, type Server } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  request,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -49,7 +55,10 @@ describe.skipIf(root === null)("a store in ClickHouse", () => {
     await opening(server.store("changed"));
     await server.query("DROP TABLE changed.streams");
     await server.query("CREATE TABLE changed.streams (stream String, at Int64) ENGINE = Memory");
+    await opening(server.store("fewer"));
+    await server.query("ALTER TABLE fewer.verdicts DROP COLUMN limit_bytes");
     for (const [name, line] of [
+      [server.store("fewer"), /its tables have other columns/],
       [server.store("others"), /the database has other tables: orders; name another database/],
       [server.store("mixed"), /the database has other tables: orders; name another database/],
       [server.store("newer"), /has format version 99, this Tidemark reads version 1/],
@@ -65,6 +74,15 @@ describe.skipIf(root === null)("a store in ClickHouse", () => {
     }
     // They are as before.
     expect(await server.query("SHOW TABLES FROM others")).toBe("orders");
+  });
+
+  it("writes the format version that a first start did not write", async () => {
+    const proxy = await Cutting.start(server);
+    proxy.cut(/^INSERT INTO \w+\.about/, 1, "before");
+    await expect(opening(proxy.store("first"))).rejects.toThrow(/the connection was cut/);
+    await proxy.stop();
+    await opening(server.store("first"));
+    expect(await server.query("SELECT version FROM first.about")).toBe("1");
   });
 
   it("refuses what is no ClickHouse", async () => {
@@ -126,8 +144,9 @@ describe.skipIf(root === null)("a store in ClickHouse", () => {
     for (let at = 1; ; at++) {
       const isDone = at % 2 === 0;
       const name = `cut_${at}`;
-      const proxy = await Cutting.start(server, at, isDone);
+      const proxy = await Cutting.start(server);
       const cut = await openStore(proxy.store(name), { files: folder });
+      proxy.cut(/^INSERT/, at, isDone ? "after" : "before");
       const outcome = await cut.store.write([part()], 0).catch((error: unknown) => error as Error);
       await cut.store.close();
       await proxy.stop();
@@ -147,6 +166,118 @@ describe.skipIf(root === null)("a store in ClickHouse", () => {
     // Dictionaries, rows of both days, and how far they are written.
     expect(cuts).toBeGreaterThan(10);
   });
+
+  it("keeps every day, wherever the connection is cut while days are rolled up and dropped", async () => {
+    let expected: unknown = null;
+    const hourly = { ...coarse, tiers: { ...coarse.tiers, "10m": DAY } };
+    const named = /^INSERT INTO \w+\.days/;
+    const dropped = /^ALTER TABLE \w+\.(metrics|samples) DROP/;
+    const cuts = [
+      ...(["before", "after", "for good"] as const).map((kind) => [named, 1, kind] as const),
+      ...[[named, 4, "after"] as const, [named, 2, "for good"] as const],
+      ...[[dropped, 1, "before"] as const, [dropped, 4, "for good"] as const],
+    ];
+    for (const [n, [statement, at, kind]] of cuts.entries()) {
+      const name = `retained_${n}`;
+      const proxy = await Cutting.start(server);
+      const { store } = await openStore(proxy.store(name), { files: folder });
+      await store.write([part()], 0);
+      expected ??= await answers(store);
+      proxy.cut(statement, at, kind);
+      const failed: string[] = [];
+      for (const retention of [coarse, hourly, hourly]) {
+        const outcome = await store
+          .retain(retention, START + 10 * DAY)
+          .catch((error: unknown) => ({ failed: [{ reason: (error as Error).message }] }));
+        failed.push(...outcome.failed.map(({ reason }) => reason));
+        if (proxy.wasCut) {
+          break;
+        }
+      }
+      expect(proxy.wasCut).toBe(true);
+      if (kind === "for good") {
+        expect(failed.length).toBeGreaterThan(0);
+        proxy.heal();
+      }
+      store.forget(part().stream);
+      await store.write([part()], 0);
+      expect({ at, kind, ...(await answers(store)) }).toEqual({
+        at,
+        kind,
+        ...(expected as object),
+      });
+      await store.close();
+      await proxy.stop();
+      const again = await openStore(server.store(name), { files: folder });
+      const found = await answers(again.store);
+      expect({ at, kind, ...found }).toEqual({ at, kind, ...(expected as object) });
+      await again.store.close();
+      expect(await partitions(name)).toEqual([2, 2]);
+    }
+  });
+
+  it("drops what is left of a day that was removed while ClickHouse could not be reached", async () => {
+    const proxy = await Cutting.start(server);
+    const { store } = await openStore(proxy.store("removed"), { files: folder });
+    await store.write([part()], 0);
+    const tiers = { raw: 4000 * DAY, "10m": 4000 * DAY, "1h": 4000 * DAY };
+    const least: Retention = { ...coarse, tiers, keepMs: 10 * DAY - 1 };
+    proxy.cut(/^ALTER TABLE \w+\.metrics DROP/, 1, "for good");
+    await expect(store.retain(least, START + 11 * DAY)).rejects.toThrow(/TM-E084/);
+    proxy.heal();
+    const window = { startMs: START, endMs: START + DAY - 1 };
+    const query = { ...window, service: "shop", name: "rssBytes", by: "none" } as const;
+    expect((await store.series({ ...query, stepMs: DAY })).groups).toEqual([]);
+    await store.retain(least, START + 11 * DAY);
+    expect(await partitions("removed")).toEqual([1, 1]);
+    await store.close();
+    await proxy.stop();
+  });
+
+  it("removes no day for its size because ClickHouse did not answer", async () => {
+    const proxy = await Cutting.start(server);
+    const { store } = await openStore(proxy.store("full"), { files: folder });
+    await store.write([part()], 0);
+    const expected = await answers(store);
+    const tiers = { raw: 4000 * DAY, "10m": 4000 * DAY, "1h": 4000 * DAY };
+    proxy.cut(/FROM \w+\.metrics FINAL/, 1, "before");
+    const retained = await store.retain({ ...coarse, tiers, mostBytes: 1 }, START + 10 * DAY);
+    expect(retained).toMatchObject({
+      removed: [],
+      failed: [{ reason: expect.stringMatching(/cut/) }],
+    });
+    expect(await answers(store)).toEqual(expected);
+    await store.close();
+    await proxy.stop();
+  });
+
+  it.each([/FROM \w+\.metrics FINAL/, /^INSERT INTO \w+\.metrics/, /^ALTER/])(
+    "closes while a roll or sweep waits for %s",
+    async (statement) => {
+      const proxy = await Cutting.start(server);
+      const { store } = await openStore(proxy.store("waiting"), { files: folder });
+      await store.write([part()], 0);
+      const held = proxy.hold(statement);
+      const retained = store.retain(coarse, START + 10 * DAY).catch(() => {});
+      await held;
+      await store.close();
+      await retained;
+      await proxy.stop();
+      await server.query("DROP DATABASE waiting");
+    },
+    40_000,
+  );
+
+  /** That have rows, and that days name. */
+  const partitions = async (database: string) => {
+    const [parts, days] = await Promise.all([
+      server.query(
+        `SELECT uniq(partition) FROM system.parts WHERE active AND database = '${database}' AND table IN ('profiles', 'samples', 'metrics')`,
+      ),
+      server.query(`SELECT count() FROM ${database}.days FINAL WHERE part <> ''`),
+    ]);
+    return [Number(parts), Number(days)];
+  };
 });
 
 async function listening(server: Server): Promise<number> {
@@ -154,48 +285,77 @@ async function listening(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** Between the store and ClickHouse: cuts the connection at an INSERT, before it arrives or after it is done. */
+/** Where a connection is cut: at a statement before it arrives, or after it is done; or there and at all later ones. */
+type Cut = "before" | "after" | "for good";
+
+/** Between the store and ClickHouse. */
 class Cutting {
   readonly #proxy: Server;
-  readonly #target: ClickhouseServer;
   #port = 0;
+  #cut: { readonly statement: RegExp; at: number; readonly kind: Cut } | null = null;
+  #isDown = false;
+  #held: { readonly statement: RegExp; readonly resolve: () => void } | null = null;
+  readonly #target: ClickhouseServer;
 
-  private constructor(proxy: Server, target: ClickhouseServer) {
-    this.#proxy = proxy;
+  private constructor(target: ClickhouseServer) {
     this.#target = target;
+    this.#proxy = createServer((asked, answer) => this.#pass(asked, answer));
   }
 
-  static async start(target: ClickhouseServer, at: number, isDone: boolean): Promise<Cutting> {
-    let inserts = 0;
-    // From the moment when the store has been opened.
-    let isOpen = false;
-    const proxy = createServer(async (asked, answer) => {
-      const body = await buffer(asked);
-      const isInsert = /query=INSERT/.test(asked.url ?? "");
-      isOpen ||= /_offset.*applied/.test(asked.url ?? "");
-      inserts += isOpen && isInsert ? 1 : 0;
-      const isCut = isOpen && isInsert && inserts === at;
-      if (isCut && !isDone) {
+  static async start(target: ClickhouseServer): Promise<Cutting> {
+    const cutting = new Cutting(target);
+    cutting.#port = await listening(cutting.#proxy);
+    return cutting;
+  }
+
+  /** At the statement number `at` that fits, from now on. */
+  cut(statement: RegExp, at: number, kind: Cut): void {
+    this.#cut = { statement, at, kind };
+  }
+
+  /** Never answers the next statement that fits. @returns when it has come */
+  hold(statement: RegExp): Promise<void> {
+    return new Promise((resolve) => {
+      this.#held = { statement, resolve };
+    });
+  }
+
+  get wasCut(): boolean {
+    return this.#cut !== null && this.#cut.at <= 0;
+  }
+
+  heal(): void {
+    this.#isDown = false;
+  }
+
+  async #pass(asked: IncomingMessage, answer: ServerResponse): Promise<void> {
+    const body = await buffer(asked);
+    const { method, url = "", headers } = asked;
+    const sql = new URL(url, "http://x").searchParams.get("query") ?? String(body);
+    if (this.#held?.statement.test(sql) === true) {
+      this.#held.resolve();
+      return;
+    }
+    let isCut = false;
+    if (this.#cut?.statement.test(sql) === true) {
+      this.#cut.at -= 1;
+      isCut = this.#cut.at === 0;
+    }
+    if (this.#isDown || (isCut && this.#cut?.kind === "before")) {
+      asked.socket.destroy();
+      return;
+    }
+    this.#isDown = isCut && this.#cut?.kind === "for good";
+    const { port } = this.#target;
+    const passed = request({ host: "127.0.0.1", port, method, path: url, headers }, async (got) => {
+      const said = await buffer(got);
+      if (isCut) {
         asked.socket.destroy();
         return;
       }
-      const { method, url, headers } = asked;
-      const passed = request(
-        { host: "127.0.0.1", port: target.port, method, path: url, headers },
-        async (got) => {
-          const said = await buffer(got);
-          if (isCut) {
-            asked.socket.destroy();
-            return;
-          }
-          answer.writeHead(got.statusCode ?? 500).end(said);
-        },
-      );
-      passed.end(body);
+      answer.writeHead(got.statusCode ?? 500).end(said);
     });
-    const cutting = new Cutting(proxy, target);
-    cutting.#port = await listening(proxy);
-    return cutting;
+    passed.end(body);
   }
 
   store(database: string): string {

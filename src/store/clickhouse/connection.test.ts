@@ -1,5 +1,11 @@
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as wait } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { clickhouseAddress, placeOf } from "./connection.js";
+import { openStore } from "../open_store.js";
+import { clickhouseAddress, placeOf } from "./address.js";
+import { ClickhouseConnection } from "./connection.js";
 import { createStatement, dialectOf } from "./tables.js";
 
 it("reads addresses, and shows them without the password", () => {
@@ -12,6 +18,7 @@ it("reads addresses, and shows them without the password", () => {
     ...{ host: "::1", port: 8123, user: "default", password: "", database: "tidemark" },
   });
   expect(clickhouseAddress("clickhouse://host:80/x").port).toBe(80);
+  expect(clickhouseAddress("ClickHouse://ada:b@host/x").user).toBe("ada");
 });
 
 it.each([
@@ -21,8 +28,32 @@ it.each([
   "clickhouse://ada:secret@host:1x/a",
   "clickhouse://ada:secret@host/a?b=c",
   "clickhouse://ada:secret%zz@host/a",
-])("refuses %s in one line without the password", (name) => {
+  "clickhouse://ada:se/secret@host/db",
+  "clickhouse://ada:x/secret/y@host/db",
+  "clickhouse://ada:1/secret@host/db",
+  "clickhouse://ada:x#secret@host/db",
+  "clickhouse://ada:x?secret@host/db",
+  "clickhouse://ada:a@b/secret@host/db",
+  "clickhouse:/ada:secret@host/db",
+  "ClickHouse:ada:secret@host/db",
+  "http://ada:secret@host/db",
+  "ada:secret@host/db",
+  "clickhouse:///db",
+  "clickhouse:////host/db",
+  "clickhouse://host:0/db",
+  "clickhouse://host:99999/db",
+  "clickhouse://host/db/more",
+  "clickhouse://host//",
+])("refuses %s in one line without the password", async (name) => {
   expect(() => clickhouseAddress(name)).toThrow(/^TM-E\d+ (?!.*(secret|\n))/);
+  await expect(openStore(name)).rejects.toThrow(/^TM-E\d+ (?!.*(secret|\n))/);
+});
+
+it("names the characters of a password that must be percent-encoded", () => {
+  expect(() => clickhouseAddress("clickhouse://ada:se/cret@host/db")).toThrow(
+    /address of ClickHouse: clickhouse:\/\/\.\.\.@host\/db; .*\/ @ : \? # percent-encoded/,
+  );
+  expect(() => clickhouseAddress("clickhouse://ada/cret@host")).toThrow(/%40/);
 });
 
 it("knows old and new versions", () => {
@@ -35,4 +66,47 @@ it("knows old and new versions", () => {
   expect(createStatement("fleet", "samples", { isModern: true })).toMatch(
     /CODEC.*SETTINGS fsync_after_insert/s,
   );
+});
+
+/** What a connection that waits 0.4 s makes of a server's answer. */
+async function outcomeOf(answering: RequestListener, stop?: AbortSignal): Promise<unknown> {
+  const server = createServer(answering);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const own = { host: "127.0.0.1", port, user: "ada", password: "secret", database: "fleet" };
+  const connection = new ClickhouseConnection(own, { silenceMs: 400 });
+  const used = stop === undefined ? connection : connection.until(stop);
+  const outcome = await used.rows("SELECT 1").catch((error: Error) => error.message);
+  connection.close();
+  server.closeAllConnections();
+  server.close();
+  return outcome;
+}
+
+it("waits for an answer as long as bytes come", async () => {
+  const outcome = await outcomeOf(async (_asked, answer) => {
+    for (let n = 0; n < 9; n++) {
+      answer.write('{"a":1}\n');
+      await wait(100);
+    }
+    answer.end();
+  });
+  expect(outcome).toHaveLength(9);
+});
+
+it("says whether no answer came, it was cut, or its reader stopped", async () => {
+  const silent = /no answer within 0.4 s; check that ClickHouse is not overloaded/;
+  const cut = /the connection was cut; see in ClickHouse's own log/;
+  expect(await outcomeOf(() => {})).toMatch(silent);
+  expect(await outcomeOf((_asked, answer) => answer.write("{"))).toMatch(silent);
+  expect(await outcomeOf((asked) => asked.socket.destroy())).toMatch(cut);
+  const begun: RequestListener = (asked, answer) => {
+    answer.write("{", () => asked.socket.destroy());
+  };
+  expect(await outcomeOf(begun)).toMatch(cut);
+  const stop = new AbortController();
+  const stopping: RequestListener = () => stop.abort();
+  expect(await outcomeOf(stopping, stop.signal)).toMatch(/the request was stopped/);
+  expect(await outcomeOf(stopping, stop.signal)).toMatch(/the request was stopped/);
 });

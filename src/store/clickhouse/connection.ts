@@ -9,63 +9,14 @@ import { type IncomingMessage, request } from "node:http";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import type { Millis } from "../../model/base/units.js";
-import { badUsage, oneLine, type TidemarkError } from "../../model/errors/errors.js";
+import { oneLine, TidemarkError } from "../../model/errors/errors.js";
 import { databaseUnusable } from "../../model/errors/server_errors.js";
+import { type ClickhouseAddress, placeOf } from "./address.js";
 
-const USUAL_PORT = 8123;
-const USUAL_DATABASE = "tidemark";
-const LONGEST_MS: Millis = 60_000;
+/** Without a byte of the answer. */
+const LONGEST_SILENCE_MS: Millis = 60_000;
 /** Of a statement. */
 const MOST_STATEMENT_BYTES = 64 << 20;
-
-export interface ClickhouseAddress {
-  readonly host: string;
-  readonly port: number;
-  readonly user: string;
-  readonly password: string;
-  readonly database: string;
-}
-
-/** Reads clickhouse://USER:PASSWORD@HOST:PORT/DATABASE. Throws TidemarkError. */
-export function clickhouseAddress(name: string): ClickhouseAddress {
-  const next = "name it as in --store clickhouse://USER:PASSWORD@HOST:8123/DATABASE";
-  const shown = name.replace(/:[^/@]*@/, ":...@");
-  let address: ClickhouseAddress;
-  try {
-    address = partsOf(name);
-  } catch {
-    throw badUsage(`this is not an address of ClickHouse: ${oneLine(shown, 100)}`, next);
-  }
-  if (!/^[A-Za-z_]\w{0,63}$/.test(address.database)) {
-    throw badUsage(
-      `this is not a name of a database: ${oneLine(address.database, 100)}`,
-      "use letters, digits and _",
-    );
-  }
-  return address;
-}
-
-/** Throws if it is no URL, has broken escapes, or has more than an address. */
-function partsOf(name: string): ClickhouseAddress {
-  const url = new URL(name.replace(/^clickhouse:/, "http:"));
-  if (url.search !== "" || url.hash !== "") {
-    throw new Error("an address has no options");
-  }
-  return {
-    // An address of IPv6 has brackets.
-    host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
-    // An address of HTTP leaves out port 80.
-    port: /:80(\/|$)/.test(name) ? 80 : Number(url.port) || USUAL_PORT,
-    user: decodeURIComponent(url.username) || "default",
-    password: decodeURIComponent(url.password),
-    database: decodeURIComponent(url.pathname.slice(1)) || USUAL_DATABASE,
-  };
-}
-
-/** The address without its password. */
-export function placeOf({ host, port, user, database }: ClickhouseAddress): string {
-  return `clickhouse://${user}@${host.includes(":") ? `[${host}]` : host}:${port}/${database}`;
-}
 
 /** A table that travels beside a query: one line for each row, values separated by tabs. */
 export interface BesideTable {
@@ -74,14 +25,48 @@ export interface BesideTable {
   readonly lines: readonly string[];
 }
 
+interface ConnectionLimits {
+  readonly silenceMs?: Millis;
+  readonly stopped?: AbortSignal | null;
+}
+
 export type Beside = Readonly<Record<string, BesideTable>>;
+
+/** The ends of a request that are no error of the network. */
+class Silence extends Error {}
+class Stopped extends Error {
+  constructor(readonly reason: unknown) {
+    super("the request was stopped");
+  }
+}
 
 export class ClickhouseConnection {
   readonly #address: ClickhouseAddress;
+  readonly #silenceMs: Millis;
+  readonly #stopped: AbortSignal | null;
   readonly #ending = new AbortController();
 
-  constructor(address: ClickhouseAddress) {
+  /** `stopped` ends its requests. */
+  constructor(
+    address: ClickhouseAddress,
+    { silenceMs = LONGEST_SILENCE_MS, stopped = null }: ConnectionLimits = {},
+  ) {
     this.#address = address;
+    this.#silenceMs = silenceMs;
+    this.#stopped = stopped;
+  }
+
+  /** The same one for work that `signal` stops. {@link close} also ends its requests. */
+  until(signal: AbortSignal): ClickhouseConnection {
+    return new ClickhouseConnection(this.#address, {
+      silenceMs: this.#silenceMs,
+      stopped: AbortSignal.any([this.#signal, signal]),
+    });
+  }
+
+  get #signal(): AbortSignal {
+    const own = this.#ending.signal;
+    return this.#stopped === null ? own : AbortSignal.any([own, this.#stopped]);
   }
 
   get database(): string {
@@ -146,14 +131,25 @@ export class ClickhouseConnection {
       max_query_size: String(MOST_STATEMENT_BYTES),
       ...settings,
     });
-    let answer: IncomingMessage;
+    // Unlike fetch(), it passes large answers on without a queue.
+    const sending = request({
+      ...{ host, port, method: "POST", path: `/?${parameters}`, auth: `${user}:${password}` },
+      timeout: this.#silenceMs,
+      headers: type === undefined ? {} : { "content-type": type },
+    });
+    let answer: IncomingMessage | null = null;
+    const stop = (reason: Error) => (answer ?? sending).destroy(reason);
+    const signal = this.#signal;
+    const onStop = () => stop(new Stopped(signal.reason));
+    sending.on("timeout", () => stop(new Silence()));
+    // After an answer that comes before all is sent, errors of the rest mean nothing.
+    sending.on("error", () => {});
+    sending.on("close", () => signal.removeEventListener("abort", onStop));
+    signal.addEventListener("abort", onStop);
     try {
-      // Unlike fetch(), it passes large answers on without a queue.
-      const sending = request({
-        ...{ host, port, method: "POST", path: `/?${parameters}`, auth: `${user}:${password}` },
-        headers: type === undefined ? {} : { "content-type": type },
-        signal: AbortSignal.any([this.#ending.signal, AbortSignal.timeout(LONGEST_MS)]),
-      });
+      if (signal.aborted) {
+        onStop();
+      }
       sending.end(bytes);
       [answer] = (await once(sending, "response")) as [IncomingMessage];
     } catch (error) {
@@ -175,9 +171,19 @@ export class ClickhouseConnection {
   }
 
   #unreachable(error: unknown): TidemarkError {
-    const { code, message } = error as NodeJS.ErrnoException;
-    const why = code === "ECONNREFUSED" ? "no server listens there" : message || (code ?? "");
-    return databaseUnusable(this.place, why, "start ClickHouse, or check host and HTTP port");
+    if (error instanceof Stopped && error.reason instanceof TidemarkError) {
+      return error.reason;
+    }
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    const [why, next] =
+      error instanceof Silence
+        ? [`no answer within ${this.#silenceMs / 1000} s`, OVERLOADED]
+        : code === "ECONNREFUSED"
+          ? ["no server listens there", START]
+          : CUT.has(code)
+            ? ["the connection was cut", RESTARTED]
+            : [message || code, START];
+    return databaseUnusable(this.place, why ?? "", next ?? "");
   }
 
   #refused(status: number, said: string): TidemarkError {
@@ -201,6 +207,11 @@ export class ClickhouseConnection {
   }
 }
 
+const START = "start ClickHouse, or check host and HTTP port";
+const OVERLOADED = "check that ClickHouse is not overloaded, and see its own log";
+const RESTARTED = "see in ClickHouse's own log whether it was restarted";
+/** Codes of Node. */
+const CUT = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "ERR_STREAM_PREMATURE_CLOSE"]);
 const CHECK_USER = "check the user and the password in --store";
 const GRANT =
   "let the user create, alter, read and write tables of this database, or name another user";

@@ -19,6 +19,7 @@ import { join } from "node:path";
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from "@duckdb/node-api";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { badUsage } from "../../model/errors/errors.js";
+import { databaseUnusable } from "../../model/errors/server_errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
 import { openInstance, rowsOf } from "../duckdb/database.js";
 import { dayNamed } from "../duckdb/days.js";
@@ -44,11 +45,13 @@ import { DayRows } from "./day_rows.js";
 import { Fetches, fetchName, valuesIn } from "./fetches.js";
 import { copyMetadata, LOCAL_TABLES } from "./local_copy.js";
 import { prepareDatabase } from "./opening.js";
-import { plain, RolledDay } from "./roll.js";
+import { lateRowsStatement, plain, RolledDay } from "./roll.js";
 import { RowBinary } from "./row_binary.js";
 import { columnNames, columnTypes, type Dialect } from "./tables.js";
 
 const LONGEST_QUERY_MS: Millis = 30_000;
+const TOO_LONG = `a query took longer than ${LONGEST_QUERY_MS / 1000} s`;
+
 export class ClickhouseDatabase implements RowDatabase {
   readonly #clickhouse: ClickhouseConnection;
   readonly #instance: DuckDBInstance;
@@ -63,14 +66,21 @@ export class ClickhouseDatabase implements RowDatabase {
   readonly #applied = new Map<Day, Map<string, number>>();
   #built: RolledDay | null = null;
   #building: DuckDBConnection | null = null;
-  #isEnding = false;
+  /** Ends what is being built and swept. */
+  readonly #builds: AbortController;
+  /** ClickHouse, until builds end. */
+  readonly clickhouse: ClickhouseConnection;
+  readonly fetches: Fetches;
 
   private constructor(
     clickhouse: ClickhouseConnection,
     { instance, metaWriter }: { instance: DuckDBInstance; metaWriter: DuckDBConnection },
-    { fetches, parts, folder, dialect }: Opened,
+    { builds, background, fetches, parts, folder, dialect }: Opened,
   ) {
     this.#clickhouse = clickhouse;
+    this.#builds = builds;
+    this.clickhouse = background;
+    this.fetches = fetches.over(background);
     this.#instance = instance;
     this.metaWriter = metaWriter;
     this.#fetches = fetches;
@@ -90,8 +100,10 @@ export class ClickhouseDatabase implements RowDatabase {
       rmSync(files, { recursive: true, force: true });
       mkdirSync(files, { mode: 0o700 });
       const fetches = new Fetches(clickhouse, files);
-      const parts = await DayParts.open(clickhouse);
-      const opened = { fetches, parts, folder: files, dialect };
+      const builds = new AbortController();
+      const background = clickhouse.until(builds.signal);
+      const parts = await DayParts.open(clickhouse, background);
+      const opened = { builds, background, fetches, parts, folder: files, dialect };
       const database = new ClickhouseDatabase(clickhouse, { instance, metaWriter }, opened);
       await copyMetadata(clickhouse, fetches, metaWriter);
       await database.#takeApplied();
@@ -122,14 +134,6 @@ export class ClickhouseDatabase implements RowDatabase {
 
   get place(): string {
     return this.#clickhouse.place;
-  }
-
-  get clickhouse(): ClickhouseConnection {
-    return this.#clickhouse;
-  }
-
-  get fetches(): Fetches {
-    return this.#fetches;
   }
 
   get days(): Day[] {
@@ -194,9 +198,16 @@ export class ClickhouseDatabase implements RowDatabase {
     ) => Promise<Result>,
   ): Promise<Result> {
     const connection = await this.#instance.connect();
-    const watch = setTimeout(() => connection.interrupt(), LONGEST_QUERY_MS);
+    const limit = new AbortController();
+    const clickhouse = this.#clickhouse.until(limit.signal);
+    const watch = setTimeout(() => {
+      limit.abort(databaseUnusable(this.place, TOO_LONG, "choose a shorter time"));
+      connection.interrupt();
+    }, LONGEST_QUERY_MS);
     try {
-      const resolved = await this.#fetches.resolved(connection, sql, parameters);
+      const resolved = await this.#fetches.over(clickhouse).resolved(connection, sql, parameters);
+      // An interrupt between two queries has no effect.
+      limit.signal.throwIfAborted();
       return await read(connection, resolved, valuesIn(resolved, parameters));
     } finally {
       clearTimeout(watch);
@@ -215,8 +226,23 @@ export class ClickhouseDatabase implements RowDatabase {
     }
   }
 
-  attach(day: Day): Promise<void> {
-    return this.#parts.attach(day);
+  async attach(day: Day): Promise<void> {
+    await this.#settle(day);
+    await this.#parts.attach(day);
+  }
+
+  async #settle(day: Day): Promise<void> {
+    if (this.#parts.open.includes(day)) {
+      await this.#parts.settle(day);
+      this.#dayChanged(day);
+    }
+  }
+
+  #dayChanged(day: Day): void {
+    this.sums.changed(null, Date.parse(day));
+    if (this.#parts.partOf(day) === "") {
+      this.#applied.delete(day);
+    }
   }
 
   async appliedTo(day: Day): Promise<StreamEnds> {
@@ -242,9 +268,10 @@ export class ClickhouseDatabase implements RowDatabase {
   }
 
   async remove(day: Day): Promise<void> {
+    await this.#settle(day);
     await this.#parts.remove(day);
-    this.sums.changed(null, Date.parse(day));
-    this.#applied.delete(day);
+    this.#dayChanged(day);
+    await this.#parts.dropRemoved(day);
   }
 
   async build(
@@ -252,19 +279,28 @@ export class ClickhouseDatabase implements RowDatabase {
     tier: Tier,
     fill: (run: RunStatement, from: string, to: string) => Promise<void>,
   ): Promise<void> {
-    await this.apart(async (connection) => {
-      this.#built = await RolledDay.build({
-        connection,
-        clickhouse: this.#clickhouse,
-        fetches: this.#fetches,
-        folder: this.#folder,
-        from: { part: this.#parts.partOf(day), tier: this.tierOf(day) },
-        to: { part: this.#parts.newPart(day, tier), tier },
-        applied: this.#appliedOf(day),
-        fill,
-        isEnding: () => this.#isEnding,
+    const part = this.#parts.newPart(day, tier);
+    try {
+      await this.apart(async (connection) => {
+        this.#built = await RolledDay.build({
+          connection,
+          clickhouse: this.clickhouse,
+          fetches: this.fetches,
+          folder: this.#folder,
+          from: { part: this.#parts.partOf(day), tier: this.tierOf(day) },
+          to: { part, tier },
+          applied: this.#appliedOf(day),
+          fill,
+          ending: this.#builds.signal,
+        });
       });
-    });
+    } catch (error) {
+      // Otherwise the next start drops it.
+      if (!this.isEnding) {
+        await this.#parts.drop(part).catch(() => {}); // the first error is more informative
+      }
+      throw error;
+    }
   }
 
   /** Long work on a connection of its own, next to all that happens meanwhile; {@link endBuilds} interrupts it. Only one
@@ -288,12 +324,12 @@ export class ClickhouseDatabase implements RowDatabase {
     this.#built = null;
     try {
       await this.#addMergedSeries();
-      await this.#parts.replace(day, built.part, tier);
     } catch (error) {
       await this.#parts.drop(built.part).catch(() => {}); // the first error is more informative
       throw error;
     }
-    this.sums.changed(null, Date.parse(day));
+    await this.#parts.replace(day, built.part, tier);
+    this.#dayChanged(day);
   }
 
   /** Series of merged profiles. */
@@ -312,9 +348,10 @@ export class ClickhouseDatabase implements RowDatabase {
   }
 
   async discard(): Promise<void> {
-    if (this.#built !== null) {
-      await this.#parts.drop(this.#built.part);
+    const built = this.#built;
+    if (built !== null) {
       this.#built = null;
+      await this.#parts.drop(built.part);
     }
   }
 
@@ -323,26 +360,17 @@ export class ClickhouseDatabase implements RowDatabase {
     return `${applied.length} ${applied.reduce((sum, end) => sum + end, 0)}`;
   }
 
-  /** The same rows again, with another `carry_ms`: they replace the earlier ones. */
   async endLateRows(earlier: Day, day: Day): Promise<void> {
-    const { database } = this.#clickhouse;
+    await this.#settle(earlier);
     const [to, from] = [this.#parts.partOf(earlier), this.#parts.partOf(day)];
-    const names = columnNames("profiles");
-    const columns = names.map((name) =>
-      name === "carry_ms" ? "greatest(0, first - ts_ms)" : name,
-    );
-    await this.#clickhouse.run(
-      `INSERT INTO ${database}.profiles (${names.join(", ")})
-        SELECT ${columns.join(", ")} FROM (SELECT * FROM ${database}.profiles FINAL WHERE part = '${to}') AS late
-        ALL INNER JOIN (
-          SELECT series_id, min(ts_ms) AS first FROM ${database}.profiles WHERE part = '${from}' GROUP BY series_id
-        ) AS firsts USING series_id
-        WHERE ts_ms + carry_ms > first`,
-    );
+    await this.#clickhouse.run(lateRowsStatement(this.#clickhouse.database, to, from));
   }
 
-  closeRetired(): Promise<void> {
-    return this.#parts.dropRetired();
+  async closeRetired(): Promise<void> {
+    for (const day of this.#parts.open) {
+      await this.#settle(day);
+    }
+    await this.#parts.dropRetired();
   }
 
   measure(): Promise<void> {
@@ -363,11 +391,11 @@ export class ClickhouseDatabase implements RowDatabase {
   }
 
   get isEnding(): boolean {
-    return this.#isEnding;
+    return this.#builds.signal.aborted;
   }
 
   endBuilds(): void {
-    this.#isEnding = true;
+    this.#builds.abort(new Error("the store is closing"));
     this.#building?.interrupt();
   }
 
@@ -387,6 +415,8 @@ export class ClickhouseDatabase implements RowDatabase {
 }
 
 interface Opened {
+  readonly builds: AbortController;
+  readonly background: ClickhouseConnection;
   readonly fetches: Fetches;
   readonly parts: DayParts;
   readonly folder: string;

@@ -1,40 +1,58 @@
 /** Which partition is valid for each day, and its size. The table `days` names them; others are left from a crash. */
 import { randomBytes } from "node:crypto";
 import type { Bytes } from "../../model/base/units.js";
+import { databaseUnusable } from "../../model/errors/server_errors.js";
 import type { Day } from "../duckdb/row_database.js";
 import type { Tier } from "../interface/tiers.js";
 import type { ClickhouseConnection } from "./connection.js";
 import { RowBinary } from "./row_binary.js";
 import { columnNames, columnTypes, literal, PART_TABLES } from "./tables.js";
 
+/** Of "2026-11-25". */
+const DAY_LENGTH = 10;
+
 interface DayPart {
   readonly part: string;
   readonly tier: Tier;
 }
 
+/** A change of `days` whose outcome is not known: ClickHouse did not answer. */
+interface OpenChange {
+  readonly before: DayPart | null;
+  readonly after: DayPart | null;
+}
+
 export class DayParts {
   readonly #clickhouse: ClickhouseConnection;
+  /** For work that can be done later, which the end of the store stops. */
+  readonly #background: ClickhouseConnection;
   readonly #days = new Map<Day, DayPart>();
-  /** Partitions that have been replaced; queries that began before may still read them. */
-  #retired: string[] = [];
+  /** Days that are read as before the change, and not written, until `days` has been read again. */
+  readonly #open = new Map<Day, OpenChange>();
+  /** Partitions that no day names; queries that began before may still read them. */
+  readonly #retired = new Set<string>();
+  /** Days that were removed, and whose rows of `applied` are still there. */
+  readonly #removed = new Set<Day>();
   #change = 0;
   #bytes = new Map<string, Bytes>();
   #metaBytes: Bytes = 0;
 
-  private constructor(clickhouse: ClickhouseConnection) {
+  private constructor(clickhouse: ClickhouseConnection, background: ClickhouseConnection) {
     this.#clickhouse = clickhouse;
+    this.#background = background;
   }
 
-  static async open(clickhouse: ClickhouseConnection): Promise<DayParts> {
-    const parts = new DayParts(clickhouse);
+  static async open(
+    clickhouse: ClickhouseConnection,
+    background: ClickhouseConnection,
+  ): Promise<DayParts> {
+    const parts = new DayParts(clickhouse, background);
     const rows = await clickhouse.rows(
       `SELECT day, part, tier, change FROM ${clickhouse.database}.days FINAL`,
     );
-    for (const { day, part, tier, change } of rows) {
+    for (const { day, change, ...row } of rows) {
       parts.#change = Math.max(parts.#change, Number(change));
-      if (part !== "") {
-        parts.#days.set(String(day), { part: String(part), tier: tier as Tier });
-      }
+      parts.#note(String(day), partIn(row));
     }
     await parts.#dropUnnamed();
     await parts.measure();
@@ -65,36 +83,105 @@ export class DayParts {
 
   /** Creates the partition of a day if there is none. */
   async attach(day: Day): Promise<void> {
+    if (this.#removed.has(day)) {
+      await this.dropRemoved(day);
+    }
     if (!this.#days.has(day)) {
       await this.#set(day, { part: this.newPart(day, "raw"), tier: "raw" });
     }
   }
 
+  /** After an error, `part` is not the day's own, or {@link settle} finds it out later. */
   async replace(day: Day, part: string, tier: Tier): Promise<void> {
-    const before = this.partOf(day);
     await this.#set(day, { part, tier });
-    this.#retired.push(before);
   }
 
+  /** {@link dropRemoved} frees its space. */
   async remove(day: Day): Promise<void> {
-    const before = this.partOf(day);
     await this.#set(day, null);
-    const retired = this.#retired.filter((part) => part.startsWith(day));
-    for (const part of [before, ...retired]) {
-      await this.drop(part);
+  }
+
+  /** Drops the partitions of a day that has been removed. */
+  async dropRemoved(day: Day): Promise<void> {
+    for (const part of this.#retired) {
+      if (part.startsWith(day)) {
+        await this.drop(part);
+      }
     }
-    this.#retired = this.#retired.filter((part) => !retired.includes(part));
-    await this.#clickhouse.run(
+    await this.#background.run(
       `ALTER TABLE ${this.#clickhouse.database}.applied DROP PARTITION ${literal(day)}`,
     );
+    this.#removed.delete(day);
   }
 
-  async #set(day: Day, found: DayPart | null): Promise<void> {
+  /** Days that a change, whose answer was lost, may have changed. */
+  get open(): Day[] {
+    return [...this.#open.keys()];
+  }
+
+  async #set(day: Day, after: DayPart | null): Promise<void> {
+    if (this.#open.has(day)) {
+      throw databaseUnusable(
+        this.#clickhouse.place,
+        `the answer to a change of ${day} was lost, and nothing is written to that day until ClickHouse answers`,
+        "check that ClickHouse runs; the server tries again",
+      );
+    }
+    const change = { before: this.#days.get(day) ?? null, after };
+    try {
+      await this.#insert(day, after);
+    } catch (error) {
+      this.#open.set(day, change);
+      await this.settle(day).catch(() => {}); // the first error is more informative
+      if (this.#open.has(day) || this.partOf(day) !== (after?.part ?? "")) {
+        throw error;
+      }
+      return;
+    }
+    this.#end(day, change, after);
+  }
+
+  /** Finds out whether ClickHouse made a change whose answer was lost. After an error, it is still unknown. */
+  async settle(day: Day): Promise<void> {
+    const change = this.#open.get(day);
+    if (change === undefined) {
+      return;
+    }
+    const [row] = await this.#clickhouse.rows(
+      `SELECT part, tier FROM ${this.#clickhouse.database}.days FINAL WHERE day = ${literal(day)}`,
+    );
+    let named = partIn(row ?? {});
+    if (named?.part !== change.after?.part) {
+      // The change may still come: a later one overrules it.
+      named = change.before;
+      await this.#insert(day, named);
+    }
+    this.#open.delete(day);
+    this.#end(day, change, named);
+  }
+
+  /** Each row has a larger number than all that were sent before, whether they arrived or not. */
+  async #insert(day: Day, found: DayPart | null): Promise<void> {
+    this.#change += 1;
     const row = new RowBinary();
     const { part, tier } = found ?? { part: "", tier: "" };
-    row.addRow(columnTypes("days"), [day, part, tier, this.#change + 1]);
+    row.addRow(columnTypes("days"), [day, part, tier, this.#change]);
     await this.#clickhouse.insert("days", columnNames("days"), row.bytes);
-    this.#change += 1;
+  }
+
+  #end(day: Day, { before, after }: OpenChange, named: DayPart | null): void {
+    this.#note(day, named);
+    for (const { part } of [before, after].flatMap((found) => found ?? [])) {
+      if (part !== named?.part) {
+        this.#retired.add(part);
+      }
+    }
+    if (named === null && before !== null) {
+      this.#removed.add(day);
+    }
+  }
+
+  #note(day: Day, found: DayPart | null): void {
     if (found === null) {
       this.#days.delete(day);
     } else {
@@ -102,33 +189,44 @@ export class DayParts {
     }
   }
 
+  /** After an error, {@link dropRetired} tries again. */
   async drop(part: string): Promise<void> {
+    this.#retired.add(part);
     for (const table of PART_TABLES) {
-      await this.#clickhouse.run(
+      await this.#background.run(
         `ALTER TABLE ${this.#clickhouse.database}.${table} DROP PARTITION ${literal(part)}`,
       );
     }
+    this.#retired.delete(part);
   }
 
   async dropRetired(): Promise<void> {
     for (const part of this.#retired) {
       await this.drop(part);
     }
-    this.#retired = [];
+    for (const day of this.#removed) {
+      await this.dropRemoved(day);
+    }
   }
 
+  /** A day's other partition stays if the named one has no rows: it may be all that is left of the day. */
   async #dropUnnamed(): Promise<void> {
-    const named = new Set([...this.#days.values()].map(({ part }) => part));
     const found = await this.#sizes();
-    const unnamed = new Set(
+    const parts = new Set(
       found.flatMap(({ table, partition }) =>
-        (PART_TABLES as readonly string[]).includes(table) && !named.has(partition)
-          ? [partition]
-          : [],
+        (PART_TABLES as readonly string[]).includes(table) ? [partition] : [],
       ),
     );
-    for (const part of unnamed) {
-      await this.drop(part);
+    for (const part of parts) {
+      const named = this.partOf(part.slice(0, DAY_LENGTH));
+      if (named === "" || (part !== named && parts.has(named))) {
+        await this.drop(part);
+      }
+    }
+    for (const { table, partition } of found) {
+      if (table === "applied" && !this.#days.has(partition)) {
+        await this.dropRemoved(partition);
+      }
     }
   }
 
@@ -155,7 +253,7 @@ export class DayParts {
   }
 
   async #sizes(): Promise<{ table: string; partition: string; size: Bytes }[]> {
-    const rows = await this.#clickhouse.rows(
+    const rows = await this.#background.rows(
       `SELECT table, partition, sum(bytes_on_disk) AS size FROM system.parts
         WHERE active AND database = ${literal(this.#clickhouse.database)} GROUP BY table, partition`,
     );
@@ -166,4 +264,9 @@ export class DayParts {
       size: Number(size),
     }));
   }
+}
+
+/** null: the day has been removed. */
+function partIn({ part = "", tier }: Record<string, unknown>): DayPart | null {
+  return part === "" ? null : { part: String(part), tier: tier as Tier };
 }

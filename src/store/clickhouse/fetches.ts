@@ -74,6 +74,11 @@ export class Fetches {
     this.#folder = folder;
   }
 
+  /** Those for work on another connection of DuckDB, over `clickhouse`. */
+  over(clickhouse: ClickhouseConnection): Fetches {
+    return new Fetches(clickhouse, this.#folder);
+  }
+
   /** Fetches what a query needs into temporary tables of the connection. @returns the query that reads them */
   async resolved(
     connection: DuckDBConnection,
@@ -203,6 +208,14 @@ export class Fetches {
       return beside.weights.lines.length === 0
         ? null
         : { sql: sumsStatement(this.#clickhouse.database, where, fetch.weights), beside };
+    }
+    if (need.first === true) {
+      const key = fetch.table === "metrics" ? "series_id, name" : "series_id";
+      return {
+        sql: `SELECT ${key}, first_ms AS ts_ms FROM (
+          SELECT ${key}, min(ts_ms) AS first_ms FROM ${from} WHERE ${where} GROUP BY ${key})`,
+        beside,
+      };
     }
     if (need.newest !== true) {
       return { sql: `SELECT ${names} FROM ${from} FINAL WHERE ${where}`, beside };

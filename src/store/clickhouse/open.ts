@@ -1,6 +1,7 @@
 import type { Store, StoreSettings } from "../interface/store.js";
 import { RowStore } from "../row_store/row_store.js";
-import { ClickhouseConnection, clickhouseAddress } from "./connection.js";
+import { clickhouseAddress } from "./address.js";
+import { ClickhouseConnection } from "./connection.js";
 import { ClickhouseDatabase } from "./database.js";
 import { sweep } from "./sweep.js";
 

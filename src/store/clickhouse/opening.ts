@@ -35,10 +35,8 @@ export async function prepareDatabase(clickhouse: ClickhouseConnection): Promise
     `SELECT name FROM system.tables WHERE database = ${literal(database)}`,
   );
   const names = new Set(found.map(({ name }) => String(name)));
-  if (names.size > 0) {
-    await refuseOthers(clickhouse, names);
-  }
-  if (TABLE_NAMES.every((table) => names.has(table))) {
+  const written = names.size > 0 ? await refuseOthers(clickhouse, names) : 0;
+  if (written > 0 && TABLE_NAMES.every((table) => names.has(table))) {
     return dialect;
   }
   await clickhouse.run(`CREATE DATABASE IF NOT EXISTS ${database}`);
@@ -46,26 +44,36 @@ export async function prepareDatabase(clickhouse: ClickhouseConnection): Promise
   for (const table of TABLE_NAMES) {
     await clickhouse.run(createStatement(database, table, dialect));
   }
-  const rows = new RowBinary();
-  rows.addRow(columnTypes("about"), [TABLES_VERSION]);
-  await clickhouse.insert("about", columnNames("about"), rows.bytes);
+  if (written === 0) {
+    const rows = new RowBinary();
+    rows.addRow(columnTypes("about"), [TABLES_VERSION]);
+    await clickhouse.insert("about", columnNames("about"), rows.bytes);
+  }
   return dialect;
 }
 
+/** @returns the version of its tables; 0: a first start ended before it was written */
 async function refuseOthers(
   clickhouse: ClickhouseConnection,
   names: ReadonlySet<string>,
-): Promise<void> {
+): Promise<number> {
   const { database, place } = clickhouse;
   const others = [...names].filter((name) => !(TABLE_NAMES as string[]).includes(name)).sort();
   const columns = await clickhouse.rows(
     `SELECT table, name, type FROM system.columns WHERE database = ${literal(database)}`,
   );
-  const isOurs = columns.every(({ table, name, type }) => {
-    const ours: Readonly<Record<string, string>> | undefined =
-      CLICKHOUSE_TABLES[table as ClickhouseTableName]?.columns;
-    return table === "about" || ours === undefined || ours[String(name)] === type;
-  });
+  const found = new Map(columns.map(({ table, name, type }) => [`${table}.${name}`, type]));
+  // A newer version may have another `about`, but with the column `version`.
+  const isOurs = TABLE_NAMES.filter((table) => table !== "about" && names.has(table)).every(
+    (table) => {
+      const ours = Object.entries(CLICKHOUSE_TABLES[table].columns);
+      const count = columns.filter((column) => column.table === table).length;
+      return (
+        count === ours.length &&
+        ours.every(([name, type]) => found.get(`${table}.${name}`) === type)
+      );
+    },
+  );
   if (!names.has("about") || others.length > 0) {
     throw databaseUnusable(
       place,
@@ -85,4 +93,5 @@ async function refuseOthers(
       "name another database; it is created if it does not exist",
     );
   }
+  return version;
 }

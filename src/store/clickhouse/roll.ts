@@ -30,7 +30,7 @@ interface Rolling {
   readonly to: { readonly part: string; readonly tier: Tier };
   readonly applied: StreamEnds;
   readonly fill: (run: RunStatement, from: string, to: string) => Promise<void>;
-  readonly isEnding: () => boolean;
+  readonly ending: AbortSignal;
 }
 
 export class RolledDay {
@@ -40,9 +40,9 @@ export class RolledDay {
     this.part = part;
   }
 
-  /** The series of merged profiles are then in the local table `merged_series`. What an error leaves is dropped. */
+  /** The series of merged profiles are then in the local table `merged_series`. After an error, the partition may have rows. */
   static async build(rolling: Rolling): Promise<RolledDay> {
-    const { connection, clickhouse, folder, from, to, fill, fetches, isEnding } = rolling;
+    const { connection, folder, from, to, fill, fetches, ending } = rolling;
     const files = ["roll_from", "roll_to"].map((name) => [name, join(folder, `${name}.duckdb`)]);
     try {
       for (const [name, file = ""] of files) {
@@ -52,20 +52,15 @@ export class RolledDay {
       await createDay(connection, "roll_from", from.tier);
       await createDay(connection, "roll_to", to.tier);
       await fetchDay(rolling);
-      if (isEnding()) {
-        throw new Error("the store is closing");
-      }
-      const run = async (sql: string) => connection.run(await fetches.resolved(connection, sql));
+      const run = async (sql: string) => {
+        const resolved = await fetches.resolved(connection, sql);
+        // An interrupt between two queries has no effect.
+        ending.throwIfAborted();
+        return connection.run(resolved);
+      };
       await fill(run, "roll_from", "roll_to");
       await insertDay(rolling);
       return new RolledDay(to.part);
-    } catch (error) {
-      for (const table of ["metrics", "profiles", "samples", "events", "rolled_counts"]) {
-        await clickhouse
-          .run(`ALTER TABLE ${clickhouse.database}.${table} DROP PARTITION ${literal(to.part)}`)
-          .catch(() => {}); // it is dropped at the next start
-      }
-      throw error;
     } finally {
       for (const [name, file = ""] of files) {
         await connection.run(`DETACH DATABASE IF EXISTS ${name}`).catch(() => {}); // the first error is more informative
@@ -203,4 +198,17 @@ export function plain(value: DuckDBValue): ColumnValue {
   return value !== null && typeof value === "object" && "items" in value
     ? (value.items as readonly string[])
     : (value as ColumnValue);
+}
+
+/** Profiles of the partition `to` hold at most until the first one of their series in `from`: the same rows again, with
+ * another `carry_ms`, replace the earlier ones. */
+export function lateRowsStatement(database: string, to: string, from: string): string {
+  const names = columnNames("profiles");
+  const columns = names.map((name) => (name === "carry_ms" ? "greatest(0, first - ts_ms)" : name));
+  return `INSERT INTO ${database}.profiles (${names.join(", ")})
+    SELECT ${columns.join(", ")} FROM (SELECT * FROM ${database}.profiles FINAL WHERE part = ${literal(to)}) AS late
+    ALL INNER JOIN (
+      SELECT series_id, min(ts_ms) AS first FROM ${database}.profiles WHERE part = ${literal(from)} GROUP BY series_id
+    ) AS firsts USING series_id
+    WHERE ts_ms + carry_ms > first`;
 }

@@ -40,6 +40,8 @@ export interface Need {
   /** Of metrics: the newest row of each series and name is enough, with the largest `most` of all of them. Raw rows and those
    * of coarser tiers count separately. */
   readonly newest?: boolean;
+  /** Only the time of the first row of each series is needed, and of metrics, of each series and name. */
+  readonly first?: boolean;
 }
 
 /** How much each profile's samples count. */

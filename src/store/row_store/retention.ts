@@ -5,6 +5,7 @@
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
+import { mayPass } from "../../model/errors/server_errors.js";
 import { dayNamed } from "../duckdb/days.js";
 import { rollStatements } from "../duckdb/queries/roll_sql.js";
 import type { Day, RowDatabase } from "../duckdb/row_database.js";
@@ -19,9 +20,10 @@ const LONGEST_REASON = 300;
 
 /**
  * "busy": rows of the day arrived meanwhile; the day is as before, and is rolled up another time. "closing": the store
- * is being closed. "failed": for example, a disk that is full has no room for the coarser file.
+ * is being closed. "away": the database did not answer, or refused; nothing is removed for that. "failed": for example, a
+ * disk that is full has no room for the coarser file.
  */
-type RollOutcome = "done" | "busy" | "closing" | "failed";
+type RollOutcome = "done" | "busy" | "closing" | "away" | "failed";
 
 /** Runs work while nothing else is written. */
 type Alone = <Result>(work: () => Promise<Result>) => Promise<Result>;
@@ -50,7 +52,7 @@ export async function retainDays(
         return "closing";
       }
       failed.set(day, oneLine(reasonOf(error).message, LONGEST_REASON));
-      return "failed";
+      return mayPass(error) ? "away" : "failed";
     }
     await database.measure();
     rolled.push({ day, tier });
@@ -75,11 +77,10 @@ export async function retainDays(
     const fine = finest(database, older);
     const tier = fine === undefined ? null : nextTier(database.tierOf(fine));
     const outcome = fine === undefined || tier === null ? "failed" : await roll(fine, tier);
-    if (outcome === "busy" || outcome === "closing") {
-      break;
-    }
     if (outcome === "failed") {
       await remove(older[0] as Day);
+    } else if (outcome !== "done") {
+      break;
     }
   }
   return { removed, rolled, failed: [...failed].map(([day, reason]) => ({ day, reason })) };
@@ -130,8 +131,8 @@ async function rollDay(
       bucketMs: TIER_MS[tier],
       isMerged: tier === MERGED_TIER,
       isRolled: database.tierOf(day) !== "raw",
-      laterProfiles: database.union("profiles", later, {}),
-      laterMetrics: database.union("metrics", later.slice(0, 1), {}),
+      laterProfiles: database.union("profiles", later, { first: true }),
+      laterMetrics: database.union("metrics", later.slice(0, 1), { first: true }),
     });
     for (const statement of statements) {
       await run(statement);
