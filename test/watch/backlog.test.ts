@@ -191,6 +191,8 @@ test("programs that ended while the server was away are on it after the collecto
   const first = watched().watch("--config", config, "--to", url);
   const program = watched().python(IDLE, "outside");
   await until(() => watched().recordingOf("outside", false) !== undefined);
+  // A program that ends before its first reading is no instance.
+  await until(() => (countsIn(watched().recordingOf("outside", false) ?? "").readings ?? 0) > 0);
   program.kill("SIGKILL");
   await until(
     () => open(watched().recordingOf("outside", false) ?? "").processes[0]?.endedMs != null,
