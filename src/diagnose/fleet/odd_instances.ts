@@ -54,7 +54,8 @@ export function oddInstances(
     const [times, values] = thinned(curve.times, curve.values);
     const half = times.length >> 1;
     const rate = theilSenSlope(times, values);
-    const late = theilSenSlope(times.slice(half), values.slice(half));
+    // Needed for few instances.
+    const late = () => theilSenSlope(times.slice(half), values.slice(half));
     const lengthMs = (times.at(-1) as number) - (times[0] as number);
     return [{ instance, own, rate, late, lengthMs }];
   });
@@ -64,15 +65,18 @@ export function oddInstances(
     return loadRead;
   };
   const odd = courses.flatMap(({ instance, own, rate, late, lengthMs }) => {
-    if (rate <= 0 || late < STEADY * rate || lengthMs < LEAST_LENGTH_MS) {
+    if (rate <= 0 || lengthMs < LEAST_LENGTH_MS) {
       return [];
     }
     const alike = courses.filter((each) => each.lengthMs >= lengthMs / 2);
     // What is left of siblings moves by as much in a long life as in a short one.
     const spread = spreadOf(alike.map((each) => each.rate * each.lengthMs)) / lengthMs;
-    const lateSpread = spreadOf(alike.map((each) => each.late * each.lengthMs)) / lengthMs;
-    const isFar = rate > FAR * spread && late > FAR_LATE * lateSpread;
-    if (alike.length < FEWEST_SIBLINGS || !isFar) {
+    if (alike.length < FEWEST_SIBLINGS || rate <= FAR * spread) {
+      return [];
+    }
+    const lateRate = late();
+    const lateSpread = spreadOf(alike.map((each) => each.late() * each.lengthMs)) / lengthMs;
+    if (lateRate < STEADY * rate || lateRate <= FAR_LATE * lateSpread) {
       return [];
     }
     const growth = groupGrowth(own, { ...judging, isLoadKnown: true, loadBytes: 0 });
