@@ -290,7 +290,7 @@ export function savingsOf(
 /** Of a saving, the smallest share of gaps that is named. */
 const NAMED_SHARE = 0.05;
 
-/** What a technique saves beside the tensors that it is about. */
+/** Names the part of a saving that is less fragmentation, and not smaller tensors. */
 function gapWords(bytes: number, gapBytes: number): string {
   return bytes > 0 && gapBytes > bytes * NAMED_SHARE
     ? `; ${formatBytes(gapBytes)} of it is less fragmentation`

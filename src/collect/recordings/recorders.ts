@@ -149,7 +149,7 @@ export class Recorders {
     return null;
   }
 
-  /** What the server lacks at the end is sent later (kept/backlog.ts). */
+  /** The rest of a recording that the server lacks at its end is sent later, by kept/backlog.ts. */
   #sentTo(path: string): Pick<RecordingStart, "to" | "onSent"> {
     const { to, kept } = this.#options;
     return to === null

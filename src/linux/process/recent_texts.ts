@@ -39,7 +39,7 @@ export class RecentTexts {
     return text;
   };
 
-  /** What is asked for next is read now. */
+  /** The next call for any path reads the file again. */
   forget(): void {
     this.#texts.clear();
     this.#bytes = 0;

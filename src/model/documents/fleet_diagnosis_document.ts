@@ -74,7 +74,7 @@ export interface FleetLeakJson extends FleetRateJson {
   runningInstances: number;
 }
 
-/** What it takes to decide about a version that is too young. */
+/** How many instances of a young version, running for how long, are enough for a decision about it. */
 export interface FleetNeededJson {
   version: string;
   /** A leak of this share of the limit, or of the level if no limit is known, a day would be seen. */

@@ -244,7 +244,7 @@ function endOfFrames(bytes: Buffer, start: number): number {
   return end;
 }
 
-/** What to check when an answer is not about the recording, but about the token, the address or a proxy. */
+/** The next step after an answer whose cause is the token, the address or a proxy rather than the recording. */
 function remedyOf(status: number, url: string): string {
   if (status >= 500 || status === 429 || status === 408) {
     return "";

@@ -1408,7 +1408,8 @@ export const ANSWER_SCHEMAS = {
         },
       },
       required: ["version", "share", "isOfLimit", "instances", "ms", "running", "ranMs"],
-      description: "What it takes to decide about a version that is too young.",
+      description:
+        "How many instances of a young version, running for how long, are enough for a decision about it.",
     },
     FleetSuspectJson: {
       type: "object",

@@ -8,7 +8,7 @@ import { RowBinary } from "./row_binary.js";
 import { columnNames, columnTypes } from "./tables.js";
 
 type FactTable = "metrics" | "profiles" | "events";
-/** What the others refer to is written first. */
+/** Tables in the order in which they are written: samples first, so that no profile is there without them. */
 const ORDER = ["samples", "profiles", "metrics", "events"] as const;
 
 const SAMPLE_COLUMNS = Object.keys(TABLES.samples).filter(

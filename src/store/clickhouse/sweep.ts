@@ -1,16 +1,11 @@
 /**
  * Removes metadata that no row refers to any more. ClickHouse itself compares stacks and frames, and deletes them in the
  * background: rows that are inserted later stay. All else is compared in the local copy, and deleted there and in ClickHouse.
- *
- *     1. alone: open streams forget which rows they have written; ClickHouse begins to delete stacks and frames
- *     2. next to other work: the series and labels that days refer to are collected, and what is missing from them is unused
- *     3. alone: unused rows are deleted, except those that were staged meanwhile
  */
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { rowsOf } from "../duckdb/database.js";
 import type { MetaTable, OtherMeta } from "../duckdb/row_database.js";
-import { collectUnused, createUsed, deleteUnused, takeStaged } from "../duckdb/unused_rows.js";
-import type { SweepDatabase } from "../row_store/row_store.js";
+import { sweepBySteps } from "../row_store/sweep_steps.js";
 import type { ClickhouseDatabase } from "./database.js";
 import { CLICKHOUSE_TABLES, literal } from "./tables.js";
 
@@ -26,41 +21,15 @@ const LOCAL = [
   "label_values",
 ] as const satisfies (MetaTable | OtherMeta)[];
 
-export const sweep: SweepDatabase<ClickhouseDatabase> = async ({
-  database,
-  alone,
-  meta,
-  labels,
-  streams,
-  recordings,
-}) => {
-  const kept = () => JSON.stringify([...recordings, ...streams.keys()]);
-  await alone(async () => {
-    for (const rows of streams.values()) {
-      rows.forgetWritten();
-    }
-    meta.noteStaged();
-    labels.noteAccepted();
-    await deleteDictionaries(database);
-  });
-  try {
-    await database.apart(async (connection) => {
-      await collectUsed(connection, database);
-      await collectUnused(connection, kept(), database.localTables);
-      await alone(async () => {
-        await takeStaged(connection, meta.noted);
-        const before = await keysOf(connection);
-        await labels.remove(connection, () =>
-          deleteUnused(connection, kept(), database.localTables),
-        );
-        await deleteMissing(database, before, await keysOf(connection));
-      });
-    });
-  } finally {
-    meta.endNotes();
-    labels.endNotes();
-  }
-};
+export const sweep = sweepBySteps<ClickhouseDatabase>({
+  begin: deleteDictionaries,
+  collectUsed,
+  async finish(connection, database, remove) {
+    const before = await keysOf(connection);
+    await remove();
+    await deleteMissing(database, before, await keysOf(connection));
+  },
+});
 
 async function deleteDictionaries({ clickhouse }: ClickhouseDatabase): Promise<void> {
   const name = clickhouse.database;
@@ -77,7 +46,6 @@ async function collectUsed(
   { clickhouse, fetches }: ClickhouseDatabase,
 ): Promise<void> {
   const name = clickhouse.database;
-  await createUsed(connection);
   for (const table of ["profiles", "metrics", "events"]) {
     await fetches.saved(
       { sql: `SELECT DISTINCT series_id AS id FROM ${name}.${table}`, beside: {} },

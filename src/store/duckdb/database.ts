@@ -290,8 +290,6 @@ export class StoreDatabase implements RowDatabase {
     }
   }
 
-  /** Long work on a connection of its own, next to all that happens meanwhile; {@link endBuilds} interrupts it. Only one
-   * such work runs at a time. */
   async apart<Result>(work: (connection: DuckDBConnection) => Promise<Result>): Promise<Result> {
     const connection = await this.#instance.connect();
     this.#building = connection;

@@ -130,6 +130,9 @@ export interface RowDatabase extends RowReader {
   /** Writes rows of a day, so that a write that is cut short and repeated neither loses nor doubles any. */
   writeDay(day: Day, addMeta: RowSink["add"], write: DayWrite): Promise<void>;
   remove(day: Day): Promise<void>;
+  /** Long work on a connection of its own, next to all that happens meanwhile; {@link endBuilds} interrupts it. Only one
+   * such work runs at a time. */
+  apart<Result>(work: (connection: DuckDBConnection) => Promise<Result>): Promise<Result>;
   /** Makes the rows of a coarser tier, next to all that happens meanwhile, by `fill`, which runs statements with
    * the schemas of the day and of the new rows. {@link replace} puts them in place. */
   build(
