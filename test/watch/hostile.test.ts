@@ -95,19 +95,29 @@ const STEPS = {
   module: `"_tidemark_agent" in sys.modules`,
   pool: `"tidemark-pool" in open("/proc/self/maps").read()`,
 };
-/** Puts a link to a secret, or a FIFO, in the place of each file through which it is entered. */
-const replaces = (name: string, replacement: string) => `import os, time
+/**
+ * Puts a link to a secret, or a FIFO, in the place of each file through which it is entered, as soon as the file exists:
+ * a thread of its own waits for it (inotify), while the main thread, which would run the file, sleeps.
+ */
+const replaces = (name: string, replacement: string) => `import ctypes, os, re, threading, time
 secret = os.environ["SECRET"]
-while True:
-    for name in os.listdir("/tmp"):
-        path = "/tmp/" + name
-        if name.startswith(".tidemark-%d-" % os.getpid()) and not name.endswith(".so") and not os.path.islink(path):
+libc = ctypes.CDLL(None)
+IN_CREATE = 0x100
+created = libc.inotify_init()
+libc.inotify_add_watch(created, b"/tmp", IN_CREATE)
+def replace():
+    while True:
+        events = os.read(created, 1 << 16)
+        for name in re.findall(rb"[.]tidemark-%d-[0-9a-f]+(?:[.]py)?(?=\\0)" % os.getpid(), events):
+            path = "/tmp/" + name.decode()
             try:
                 os.unlink(path)
                 ${replacement}
                 open(secret + "-${name}", "w").close()
             except OSError:
                 pass
+threading.Thread(target=replace, daemon=True).start()
+while True: time.sleep(0.1)
 `;
 /** Maps a file with an interpreter's name, and puts a FIFO in its place. */
 const FIFO = `import mmap, os, time
@@ -153,7 +163,6 @@ test.skipIf(!isRoot)(
       ["liar", "huge", "vandal", "fifo"].every((name) => said().includes(`-${name} 7 (`)),
     );
     const replaced = ["link", "pipe", "folder"].map((name) => `${secret}-${name}`);
-    // Each has to find its file in the moment between two steps; another attempt comes a minute later.
     for (const file of replaced) {
       await until(() => existsSync(file));
     }
