@@ -1,6 +1,6 @@
 /** The assumptions of a plan in words; an option corrects each one that is wrong. */
 import { formatExactCount } from "../model/base/numbers.js";
-import { type PlanRequest, planOptions } from "./defaults.js";
+import { capsScores, type PlanRequest, planOptions } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import { expertsOf } from "./divisible.js";
 import { llamaNameOf } from "./job/cache_types.js";
@@ -21,7 +21,7 @@ import { olderLatentCache } from "./serve/latent.js";
 import { fillsShare, servedShape } from "./serve/served_by.js";
 import { stagesOf } from "./serve/stages.js";
 import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
-import { hasMasterWeights } from "./train/states.js";
+import { hasMasterWeights, keepsWholeGradients } from "./train/states.js";
 import { withoutEffect } from "./without_effect.js";
 
 export function assumptionsOf(model: ModelShape, options: PlanOptions): string[] {
@@ -75,6 +75,11 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
   if (options.optimizer !== "none") {
     sentences.push(
       `optimizer ${options.optimizer}${options.optimizerInBackward ? " that steps in the backward pass" : ""}`,
+    );
+  }
+  if (keepsWholeGradients(options)) {
+    sentences.push(
+      `${options.library === "litgpt" ? "Fabric (no_backward_sync)" : "accelerate (no_sync)"} keeps whole gradients in ${dtype} on each device until the last microbatch${options.library === "litgpt" ? "" : '; gradient_accumulation_kwargs={"sync_each_batch": True} divides them in each one: planned as --accumulation 1'}`,
     );
   }
   return sentences;
@@ -166,6 +171,13 @@ export function limitsOf(
           options.gpu.old
             ? `FlashAttention has no kernels for ${options.gpu.name}, which is older than Ampere`
             : "FlashAttention has no kernels for fp32: add --dtype bf16",
+        ]
+      : []),
+    ...(options.attention === "sdpa" &&
+    (options.mode === "train" ? options.library : options.engine) === "transformers" &&
+    model.towers.some(capsScores)
+      ? [
+          `transformers has sdpa for ${model.family} up to version 5.20, without its cap of scores, and refuses it from 5.21 on (_supports_sdpa): use --attention eager`,
         ]
       : []),
     ...(options.attention === "eager" && model.towers.some(isAlwaysFused)

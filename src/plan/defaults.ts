@@ -76,7 +76,7 @@ function storedCompute({ stored }: ModelShape, gpu: Gpu): ComputeDType {
 type Chosen = Pick<TrainOptions, "gpu" | "dtype">;
 
 /** Formats beside which `prepare_model_for_kbit_training` of PEFT converts nothing to fp32. */
-const KEEPS_REST = /^(?:gptq|aqlm|eetq|hqq)$/;
+const KEEPS_REST = /^(?:gptq|aqlm|eetq|hqq|torchao)$/;
 
 function trainOptions(
   model: ModelShape,
@@ -126,13 +126,13 @@ function trainOptions(
     expert: request.expert ?? 1,
   };
   const devices = kind === "ddp" ? fewestCopies(ranks) : USUAL_SHARDED_DEVICES;
-  const sharding: Sharding = {
+  const sharding: Sharding = withBucket(model, {
     kind: "ddp",
     devices,
     offload: "none",
     version: 2,
     ...request.sharding,
-  };
+  });
   requireOffload(sharding);
   const sharded = sharding.kind !== "ddp";
   // A checkpoint in fp32 stays so, and 16-bit products are autocast's; FSDP and DeepSpeed keep fp32 copies of what they train.
@@ -182,9 +182,16 @@ function trainOptions(
   };
 }
 
+function withBucket({ towers }: ModelShape, sharding: Sharding): Sharding {
+  const { automaticBucket, ...deepSpeed } = sharding.deepSpeed ?? {};
+  return automaticBucket === true
+    ? { ...sharding, deepSpeed: { ...deepSpeed, reduceBucket: (towers.at(-1)?.hidden ?? 0) ** 2 } }
+    : sharding;
+}
+
 /**
- * transformers falls back to eager attention where a class has no other (`_supports_sdpa`): scores with sinks (gpt-oss), and
- * with products of distances (DeBERTa).
+ * transformers falls back to eager attention where a class has no other (`_supports_sdpa`): scores with sinks (gpt-oss),
+ * with products of distances (DeBERTa), and capped ones (Gemma 2), for which sdpa existed up to 5.20.
  * @throws TidemarkError TM-E002 where `sdpa` is asked for, as transformers refuses it
  */
 function attentionOf(
@@ -201,7 +208,8 @@ function attentionOf(
     ),
   );
   if (library !== "transformers" || !needsEager) {
-    return attention ?? "sdpa";
+    const isCapped = library === "transformers" && towers.some(capsScores);
+    return attention ?? (isCapped ? "eager" : "sdpa");
   }
   if (attention === "sdpa") {
     throw badUsage(
@@ -210,6 +218,13 @@ function attentionOf(
     );
   }
   return attention ?? "eager";
+}
+
+/** Soft caps of scores (Gemma 2), which torch's fused kernels do not have. */
+export function capsScores({ layers }: ModelShape["towers"][number]): boolean {
+  return layers.some(
+    ({ layer }) => layer.kind === "transformer" && layer.attention?.softCap === true,
+  );
 }
 
 /** @throws TidemarkError TM-E002: DeepSpeed moves weights in stage 3 alone, where each device has a part of them */

@@ -79,15 +79,19 @@ describe("--config", () => {
         "full",
         "--batch",
         "8",
+        "--loss",
+        "fused",
       );
       return parts.find(({ part }) => part === "communication")?.formula ?? "";
     };
     zero(2, { reduce_bucket_size: 2e8 });
-    expect(await formula()).toMatch(/^2 buckets x 200\.0e6 /);
-    zero(2, { reduce_bucket_size: 2e8, overlap_comm: false });
-    expect(await formula()).toMatch(/^1 bucket x 200\.0e6 /);
+    expect(await formula()).toBe("bucket 200.0e6 x 2 B + flat copy 200.0e6 x 2 B");
+    zero(2, { reduce_bucket_size: 2e8, overlap_comm: true });
+    expect(await formula()).toMatch(/^2 buckets x 200\.0e6 .* \+ flat copy 200\.0e6 /);
+    zero(2, { reduce_bucket_size: "auto" });
+    expect(await formula()).toMatch(/^bucket 16\.78e6 /);
     zero(3, { stage3_max_live_parameters: 3e8, reduce_bucket_size: 1e8 });
-    expect(await formula()).toMatch(/^gathered 300\.0e6 .* 2 buckets x 100\.0e6 /);
+    expect(await formula()).toMatch(/^gathered 300\.0e6 .* bucket 100\.0e6 x 2 B/);
     zero(3, {
       allgather_bucket_size: 2e8,
       stage3_prefetch_bucket_size: 1e7,
@@ -213,9 +217,11 @@ num_processes: 4
       train_micro_batch_size_per_gpu: "auto",
       zero_optimization: { stage: 3, reduce_bucket_size: "auto" },
     });
+    // The Trainer sets the bucket to the square of the hidden size.
+    write("bucket.json", { zero_optimization: { stage: 3, reduce_bucket_size: 768 ** 2 } });
     const [file, words] = await Promise.all([
       planned("gpt2", "--config", "all-auto.json", "--dtype", "bf16", "--batch", "2"),
-      planned(..."gpt2 --zero 3 --dtype bf16 --batch 2".split(" ")),
+      planned(..."gpt2 --config bucket.json --dtype bf16 --batch 2".split(" ")),
     ]);
     expect(file.perDeviceBytes).toBe(words.perDeviceBytes);
     expect(file.limits.join()).toMatch(

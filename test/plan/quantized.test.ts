@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { PlanRequest } from "../../src/plan/defaults.js";
 import { type Gpu, gpuNamed, gpuOfSize } from "../../src/plan/device/gpus.js";
 import { fitTable } from "../../src/plan/fit.js";
 import { planMemory } from "../../src/plan/plan.js";
@@ -139,17 +140,17 @@ describe("modules that stay in 16 bits", () => {
 
 /** prepare_model_for_kbit_training of PEFT: embedding, head and norms in fp32, but not beside GPTQ and its like. */
 test.each([
-  ["awq", 4],
-  ["gptq", 2],
-  ["hqq", 2],
-  ["eetq", 2],
-])("adapters beside %s: the other weights have %i B", (quant_method, bytes) => {
+  ["awq", 0.5 + 2.5 / 128, 4],
+  ["gptq", 0.5 + 2.5 / 128, 2],
+  ["hqq", 0.5 + 4 / 128, 2],
+  ["eetq", 1 + 2 / 4096, 2],
+])("adapters beside %s of %d B: the other weights have %i B", (quant_method, each, bytes) => {
   const quantization_config = { quant_method, bits: 4, group_size: 128 };
   const values = { ...MODELS["llama-3.1-8b"]?.config, quantization_config };
   const plan = planMemory(readShape(values, "llama", "llama"), { mode: "train" });
   const weights = plan.parts.find(({ part }) => part === "weights")?.bytes ?? 0;
   const others = 2 * 128_256 * 4096 + 65 * 4096;
-  const quantized = (plan.model.parameters - others) * (4 / 8 + 2.5 / 128);
+  const quantized = (plan.model.parameters - others) * each;
   expect(Math.abs(weights - quantized - bytes * others)).toBeLessThan(1e6);
 });
 
@@ -301,5 +302,72 @@ describe("what transformers loads in 16 bits", () => {
     expect(() => train("gpt-oss-20b", "h100", { method: "qlora" })).toThrow(
       /cannot train adapters beside/,
     );
+  });
+});
+
+describe("formats with fields of their own", () => {
+  const of = (quantization_config: object, request: Partial<PlanRequest> = {}) =>
+    planMemory(
+      readShape(
+        { ...MODELS["llama-3.1-8b"]?.config, torch_dtype: "bfloat16", quantization_config },
+        "llama",
+        "llama",
+      ),
+      { mode: "serve", gpu: gpuNamed("h100") as Gpu, ...request },
+    );
+  const torchao = (_type: string) => ({
+    quant_method: "torchao",
+    quant_type: { default: { _type, _data: { group_size: 64 } } },
+  });
+  const master = { store_master_weights: true, keep_master_weights: true };
+
+  /** Whether transformers 5.24 trains adapters beside it: `is_trainable` of its quantizers. */
+  test.each([
+    [{ quant_method: "bitnet" }, 0.25, false],
+    [{ quant_method: "fp_quant", forward_dtype: "mxfp4" }, 0.5 + 1 / 32, false],
+    [{ quant_method: "fp_quant", forward_dtype: "nvfp4", ...master }, 2.5 + 1 / 16, true],
+    [{ quant_method: "fouroversix" }, 0.5 + 1 / 16, false],
+    [{ quant_method: "fouroversix", ...master }, 2.5 + 1 / 16, true],
+    [torchao("Int4WeightOnlyConfig"), 0.5 + 4 / 64, false],
+    [torchao("Int8WeightOnlyConfig"), 1 + 2 / 4096, true],
+    [torchao("Float8DynamicActivationFloat8WeightConfig"), 1 + 2 / 4096, true],
+    [{ quant_method: "hqq", quant_config: { weight_quant_params: { nbits: 4 } } }, 0.5625, true],
+    [{ quant_method: "sinq", nbits: 4, group_size: 64 }, 0.5625, true],
+    [{ quant_method: "eetq", weights: "int8" }, 1 + 2 / 4096, true],
+    [{ quant_method: "quanto", weights: "int4" }, 0.5 + 4 / 128, true],
+    [{ quant_method: "quanto", weights: "float8" }, 1 + 2 / 4096, true],
+    [{ quant_method: "aqlm" }, 0.25 + 2 / 4096 + 2 ** 20 / 4096 ** 2, true],
+    [{ quant_method: "nvfp4" }, 0.5 + 1 / 16, false],
+    [{ quant_method: "mxfp8" }, 1 + 1 / 32, true],
+    [{ quant_method: "metal", bits: 4, group_size: 64 }, 0.5 + 2.5 / 64, false],
+  ])("%j: %d B a weight; adapters: %s", (config, bytes, isTrained) => {
+    const { parts, limits } = of(config);
+    expect(limits).toEqual([]);
+    expect(parts.find(({ part }) => part === "weights")?.bytes).toBeCloseTo(
+      ALL * bytes + REST * 2,
+      -1,
+    );
+    const train = () => of(config, { mode: "train", method: "lora" }).method;
+    if (isTrained) {
+      expect(train).not.toThrow();
+    } else {
+      expect(train).toThrow(/trains neither weights quantized by \w+ nor adapters/);
+    }
+  });
+
+  test("bitnet that quantizes in each pass is trained in 16 bits, and others are not", () => {
+    const online = {
+      quant_method: "bitnet",
+      linear_class: "autobitlinear",
+      quantization_mode: "online",
+    };
+    const { parts, limits } = of(online, { mode: "train", method: "full" });
+    expect([parts[0]?.bytes, limits]).toEqual([8_030_261_248 * 2, []]);
+  });
+
+  test.each(["vptq", "a-new-method"])("%s, which is not read, is a caution", (quant_method) => {
+    const { parts, limits } = of({ quant_method });
+    expect(parts[0]?.bytes).toBe(8_030_261_248 * 2);
+    expect(limits.join()).toMatch(/quantization_config \(.*\) has no size .*count in 16 bits/);
   });
 });

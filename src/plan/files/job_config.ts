@@ -80,16 +80,17 @@ function readJobConfig(path: string): JobConfig {
     const automatic: string[] = [];
     const values = withoutAuto(config.values, "", automatic);
     const plain = new ModelConfig(values, path);
-    const request = ofDeepSpeed(plain);
+    const request = ofDeepSpeed(plain, automatic.includes(BUCKET));
     const unused = withoutUse(plain);
-    const note = `${path} leaves "auto" values to the program, here to the other options: ${automatic.join(", ")}`;
+    const left = automatic.filter((name) => !OF_HIDDEN_SIZE.has(name));
+    const note = `${path} leaves "auto" values to the program, here to the other options: ${left.join(", ")}`;
     return {
       kind: "DeepSpeed",
       divides: "DeepSpeed",
       request: {
         ...request,
         notes: [
-          ...(automatic.length === 0 ? [] : [note]),
+          ...(left.length === 0 ? [] : [note]),
           ...(unused.length === 0
             ? []
             : [`${path} sets ${unused.join(", ")}, on which no figure of the plan depends`]),
@@ -105,6 +106,14 @@ function readJobConfig(path: string): JobConfig {
     "it is neither an adapter_config.json nor a configuration of DeepSpeed, accelerate or FSDP",
   );
 }
+
+const BUCKET = "zero_optimization.reduce_bucket_size";
+/** Sizes that the Trainer and accelerate compute from the hidden size; the last two take negligible memory. */
+const OF_HIDDEN_SIZE: ReadonlySet<string> = new Set([
+  BUCKET,
+  "zero_optimization.stage3_prefetch_bucket_size",
+  "zero_optimization.stage3_param_persistence_threshold",
+]);
 
 /** The Trainer and accelerate replace "auto" by their own settings. @param automatic gets the names of such values */
 function withoutAuto(values: JsonObject, prefix: string, automatic: string[]): JsonObject {
@@ -136,7 +145,7 @@ const OPTIMIZERS: Readonly<Record<string, OptimizerName>> = {
   sgd: "sgd-momentum",
 };
 
-function ofDeepSpeed(config: ModelConfig): Partial<PlanRequest> {
+function ofDeepSpeed(config: ModelConfig, automaticBucket: boolean): Partial<PlanRequest> {
   const zero = config.part("zero_optimization");
   const stage = zero?.count(0, "stage") ?? 0;
   if (stage > 3) {
@@ -161,7 +170,7 @@ function ofDeepSpeed(config: ModelConfig): Partial<PlanRequest> {
           sharding: {
             kind: `zero-${stage as 1 | 2 | 3}`,
             offload,
-            ...(zero === null ? {} : buffersOf(zero, stage)),
+            ...(zero === null ? {} : buffersOf(zero, stage, automaticBucket)),
           } as const,
         }),
     train: {
@@ -172,11 +181,16 @@ function ofDeepSpeed(config: ModelConfig): Partial<PlanRequest> {
   };
 }
 
-function buffersOf(zero: ModelConfig, stage: number): Pick<Sharding, "deepSpeed"> {
+function buffersOf(
+  zero: ModelConfig,
+  stage: number,
+  automaticBucket: boolean,
+): Pick<Sharding, "deepSpeed"> {
   const count = (name: string): number | undefined =>
     zero.has(name) ? zero.count(0, name) : undefined;
   const sizes = {
     reduceBucket: count("reduce_bucket_size"),
+    ...(automaticBucket ? { automaticBucket } : {}),
     ...(zero.has("overlap_comm") ? { overlaps: zero.flag(true, "overlap_comm") } : {}),
     ...(stage === 3
       ? {

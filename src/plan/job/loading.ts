@@ -6,7 +6,9 @@
  * | fp8 | 8.9, otherwise 16 bits (quantizer_finegrained_fp8.py) | yes; earlier versions refuse them |
  * | mxfp4 | 7.5, otherwise 16 bits (quantizer_mxfp4.py) | refused; 16 bits with `dequantize=True` |
  * | fbgemm_fp8 | 9.0, otherwise refused (quantizer_fbgemm_fp8.py) | refused |
- * | auto-round, higgs, quark, spqr, vptq | | refused (`is_trainable`) |
+ * | auto-round, gemma, higgs, metal, nvfp4, quark, spqr, vptq | | refused (`is_trainable` of the quantizer) |
+ * | bitnet, fouroversix, fp_quant, torchao | | by their configurations (quantized_weights.ts) |
+ * | aqlm, awq, bitsandbytes, compressed-tensors, eetq, gptq, hqq, mxfp8, quanto, sinq | | yes; awq needs gptqmodel 5 |
  */
 import { badUsage } from "../../model/errors/errors.js";
 import { capabilityWords, type Gpu } from "../device/gpus.js";
@@ -39,7 +41,10 @@ const NOT_TRAINED: ReadonlySet<string> = new Set([
   "fbgemm_fp8",
   "auto-round",
   "intel/auto-round",
+  "gemma",
   "higgs",
+  "metal",
+  "nvfp4",
   "quark",
   "spqr",
   "vptq",
@@ -110,7 +115,8 @@ export function requireLoadable(model: ModelShape, job: LoadingJob): void {
   if (!isTransformers(job)) {
     return;
   }
-  if (job.mode === "train" && NOT_TRAINED.has(method)) {
+  const isUntrained = method !== "" && model.stored.quantization?.untrained === true;
+  if (job.mode === "train" && (NOT_TRAINED.has(method) || isUntrained)) {
     throw badUsage(
       `transformers' Trainer trains neither weights quantized by ${method} nor adapters beside them`,
       "plan the checkpoint before its quantization",

@@ -31,6 +31,8 @@ export interface Sharding {
 /** Elements, by the names of DeepSpeed's configuration; absent ones have its defaults. */
 export interface DeepSpeedBuffers {
   readonly reduceBucket?: number;
+  /** The Trainer and accelerate set the bucket to the square of the hidden size ("auto"). */
+  readonly automaticBucket?: boolean;
   readonly overlaps?: boolean;
   readonly liveParameters?: number;
   readonly subGroup?: number;

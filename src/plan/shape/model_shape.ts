@@ -327,6 +327,8 @@ export interface QuantizedWeights {
   readonly keepsExperts?: boolean;
   /** Modules that are not quantized. */
   readonly kept?: KeptModules;
+  /** transformers' Trainer refuses adapters beside it, with this configuration of its method. */
+  readonly untrained?: boolean;
 }
 
 /** How the checkpoint stores the weights of its linear layers. */

@@ -17,7 +17,7 @@ import {
   readStateSpace,
   STATE_SPACE_FAMILIES,
 } from "./state_space_models.js";
-import { storedWeights, unknownType, unreadModules } from "./stored_weights.js";
+import { storedWeights, unknownType, unreadModules, unreadQuantization } from "./stored_weights.js";
 import {
   IMAGE_TOWER_FAMILIES,
   readImageClassifier,
@@ -38,7 +38,9 @@ export function readShape(values: JsonObject, name: string, source: string): Mod
   const read = readerOf(config)(config);
   checkHeads(read.towers, source);
   const family = config.family === "" ? config.text("_class_name") : config.family;
-  const notes = [unknownType(config), unreadModules(config)].filter((each) => each !== null);
+  const notes = [unknownType(config), unreadModules(config), unreadQuantization(config)].filter(
+    (each) => each !== null,
+  );
   return {
     family,
     name,

@@ -2,6 +2,7 @@
 import type { ModelConfig } from "./config.js";
 import { keptModules } from "./kept_modules.js";
 import type { QuantizedWeights, StoredWeights } from "./model_shape.js";
+import { ownFormat } from "./quantized_weights.js";
 
 const DTYPES: Readonly<Record<string, "fp32" | "bf16" | "fp16">> = {
   float32: "fp32",
@@ -35,6 +36,20 @@ export function storedWeights(config: ModelConfig): StoredWeights {
   };
 }
 
+/** A sentence about a quantization that the plan does not know; null if there is none. */
+export function unreadQuantization(config: ModelConfig): string | null {
+  const values = config.part("quantization_config");
+  const method = values?.text("quant_method") ?? "";
+  const isRead =
+    values === null ||
+    method === "" ||
+    storedWeights(config).quantization !== null ||
+    ownFormat(values) === null;
+  return isRead
+    ? null
+    : `quantization_config (${method.slice(0, 40)}) has no size of a weight that the plan reads: weights count in 16 bits`;
+}
+
 /** A sentence about modules of a quantized checkpoint that the plan takes for quantized; null if there are none. */
 export function unreadModules(config: ModelConfig): string | null {
   const values = config.part("quantization_config");
@@ -50,6 +65,10 @@ const USUAL_ROW = 4096;
 /** bitsandbytes, GPTQ, AWQ, fp8, compressed-tensors, ModelOpt, mxfp4. */
 function quantizationOf(config: ModelConfig): QuantizedWeights | null {
   const method = config.text("quant_method");
+  const own = ownFormat(config);
+  if (own !== undefined) {
+    return own;
+  }
   if (config.flag(false, "load_in_4bit", "_load_in_4bit")) {
     const double = config.flag(false, "bnb_4bit_use_double_quant");
     return { dtype: "nf4", bytesPerWeight: double ? 0.5 + 1 / 64 + 4 / (64 * 256) : 0.5 + 4 / 64 };

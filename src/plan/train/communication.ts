@@ -5,15 +5,19 @@
  * FSDP: the gathered weights of the layer that runs and of the next one, their gradients before they are reduced, and the
  * embedding and head, which the root unit keeps (torch.distributed.fsdp, "reshard_after_forward"). Where it is off, the
  * layers that were gathered stay until the backward pass is through with them.
- * ZeRO: two buckets of 5e8 elements (`reduce_bucket_size`, `overlap_comm`); stage 3 gathers at most
- * `stage3_max_live_parameters` = 1e9 parameters (DeepSpeed's configuration reference). Gradients of experts pass through
- * the same buckets, also of experts that one rank alone has (stage_1_and_2.py, `has_moe_params`).
+ * ZeRO: a bucket of 5e8 elements (`reduce_bucket_size`) in the type of the weights, whole also if fewer are trained, and
+ * a flat copy of its gradients while they are reduced. Stages 1 and 2 make it for each backward pass, and a second one with
+ * `overlap_comm`, which is off by default (stage_1_and_2.py, `setup_buckets`, `allreduce_bucket`); stage 3 has one from
+ * start on (stage3.py; coalesced_collectives.py, `reduce_scatter_coalesced`), and gathers at most
+ * `stage3_max_live_parameters` = 1e9 parameters. Gradients of experts pass through the same buckets, also of experts that
+ * one rank alone has (stage_1_and_2.py, `has_moe_params`).
  */
 import type { Bytes } from "../../model/base/units.js";
 import { expertDivision } from "../job/experts.js";
 import { bytesOfCompute, type TrainOptions } from "../job/options.js";
 import { countedParameters } from "../tape/products.js";
 import type { Tape, Unit } from "../tape/tape.js";
+import { keepsWholeGradients } from "./states.js";
 
 const BUCKET_ELEMENTS = 5e8;
 const LIVE_ELEMENTS = 1e9;
@@ -73,16 +77,16 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
     0,
   );
   const reduceBytes = options.library === "torchtitan" ? FP32 : computeBytes;
-  const all = units.layers.reduce((sum, each) => sum + each, units.root);
   const {
     reduceBucket = BUCKET_ELEMENTS,
-    overlaps = true,
+    overlaps = false,
     liveParameters = LIVE_ELEMENTS,
   } = sharding.deepSpeed ?? {};
-  const buckets = {
-    words: overlaps ? "buckets" : "bucket",
-    count: overlaps ? 2 : 1,
-    elements: Math.min(reduceBucket, trainable),
+  const bucket = { words: "bucket", elements: reduceBucket, bytes: computeBytes };
+  const buckets = overlaps ? { ...bucket, words: "buckets", count: 2 } : bucket;
+  const copy = {
+    words: "flat copy",
+    elements: sharding.devices === 1 ? 0 : Math.min(reduceBucket, trainable),
     bytes: computeBytes,
   };
   switch (sharding.kind) {
@@ -90,15 +94,19 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
       return sharding.devices === 1 ? null : fsdp(units, options, reduceBytes);
     case "zero-1":
     case "zero-2":
-      return ofTerms(() => [buckets], "DeepSpeed: reduce_bucket_size, overlap_comm");
+      // The first gradient makes them: that of the head, whose logits are gone by then.
+      return ofTerms(
+        ({ name }, backward) => (backward && name !== "head" ? [buckets, copy] : []),
+        "DeepSpeed: reduce_bucket_size, overlap_comm",
+      );
     case "zero-3": {
       const live = {
         words: "gathered",
-        elements: Math.min(liveParameters, all),
+        elements: Math.min(liveParameters, units.all),
         bytes: computeBytes,
       };
       return ofTerms(
-        () => [live, buckets],
+        (_, backward) => [live, bucket, ...(backward ? [copy] : [])],
         "DeepSpeed: stage3_max_live_parameters, reduce_bucket_size",
       );
     }
@@ -125,22 +133,22 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
  * The root unit's weights stay gathered from its forward pass on; of the layers, the one that runs and the next one are
  * gathered. The gradients of a layer are there in the compute type, and in the type of the reduction: fp32 in torchtitan,
  * the compute type in accelerate. In version 1 a layer is one flat parameter, so that adapters make a gradient of the
- * whole layer.
+ * whole layer, and of all layers where gradients are reduced in the last microbatch alone.
  */
-function fsdp(
-  units: UnitElements,
-  { method, dtype, parallelism, library }: TrainOptions,
-  reduceBytes: Bytes,
-): Communication {
+function fsdp(units: UnitElements, options: TrainOptions, reduceBytes: Bytes): Communication {
+  const { method, dtype, parallelism, library } = options;
+  const keepsWhole = keepsWholeGradients(options);
   const computeBytes = bytesOfCompute(dtype);
   const flat = parallelism.sharding.version === 1;
   const { keepsGathered = false } = parallelism.sharding;
   const layer = Math.max(0, ...units.layers);
   // A flat gradient is reduced as it is, unless the types differ; version 2 copies the gradients into one buffer.
   const reduced = flat && reduceBytes === computeBytes ? 0 : reduceBytes;
-  const perElement = method === "full" ? computeBytes + reduced : flat ? computeBytes : 0;
+  const made = keepsWhole ? 0 : computeBytes;
+  const perElement = method === "full" ? made + reduced : flat ? made : 0;
+  const kept = keepsWhole && flat && method !== "full" ? units.all : 0;
   // The root unit's gradients are reduced at the end, when that of the embedding is there, too.
-  const head = method === "full" ? units.head : 0;
+  const head = method === "full" && !keepsWhole ? units.head : 0;
   // torchtune's recipes shard embedding and head as units of their own (`custom_sharded_layers`).
   const rootOf = ({ name, checkpointable }: Unit): number =>
     library !== "torchtune"
@@ -159,6 +167,7 @@ function fsdp(
         : unit.checkpointable
           ? { words: "layers", count: 2, elements: layer, bytes }
           : { words: "one layer", elements: layer, bytes },
+      { words: "gradients of all layers", elements: kept, bytes },
       ...(backward && unit.checkpointable
         ? [
             { words: "gradients of one layer", elements: layer, bytes: perElement },
@@ -176,6 +185,7 @@ function fsdp(
 interface UnitElements {
   readonly layers: number[];
   readonly root: number;
+  readonly all: number;
   readonly head: number;
   /** Of all layers up to a unit, and of the next one, which is fetched early. */
   readonly upTo: (unit: Unit) => number;
@@ -204,7 +214,8 @@ function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
     const next = order.find(([index]) => index > at)?.[0] ?? at;
     return order.reduce((sum, [index, elements]) => sum + (index <= next ? elements : 0), 0);
   };
-  return { layers: [...layers.values()], root, head, upTo };
+  const all = [...layers.values()].reduce((sum, each) => sum + each, root);
+  return { layers: [...layers.values()], root, all, head, upTo };
 }
 
 /** Outside the allocator: NCCL's channels and proxies, for each communicator (NCCL_BUFFSIZE 4 MiB a channel and peer). */

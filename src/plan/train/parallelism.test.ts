@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { modelTape } from "../blocks/model_tape.js";
 import { type PlanRequest, planOptions } from "../defaults.js";
 import { requireDivisible } from "../divisible.js";
-import type { TrainOptions } from "../job/options.js";
+import type { Library, TrainOptions } from "../job/options.js";
 import { planMemory } from "../plan.js";
 import { readShape } from "../shape/read_shape.js";
 import type { Tape, Unit } from "../tape/tape.js";
@@ -128,8 +128,8 @@ describe("FSDP that keeps gathered weights (SHARD_GRAD_OP)", () => {
   it("has the states of FSDP, and nothing of DeepSpeed", () => {
     for (const accumulation of [1, 4]) {
       const { held, gradientBytesOf: _, ...states } = fsdp(true, accumulation).states;
-      const { held: __, gradientBytesOf: ___, ...whole } = fsdp(false, accumulation).states;
-      expect(states).toEqual(whole);
+      const { held: __, gradientBytesOf: ___, ...usual } = fsdp(false, accumulation).states;
+      expect(states).toEqual(usual);
       expect([states.stepTemporary, held]).toEqual([0, accumulation === 1 ? "made" : "kept"]);
     }
     // Weights, gradients and two states in fp32, and no fp32 gradients beside these.
@@ -151,6 +151,69 @@ describe("FSDP that keeps gathered weights (SHARD_GRAD_OP)", () => {
   });
 });
 
+describe("gradients of FSDP under accumulation", () => {
+  const parameters = 8_030_261_248;
+  const peak = (changes: { library?: Library; accumulation?: number; version?: 1 | 2 }) =>
+    peakOf("llama-3.1-8b", {
+      sharding: { kind: "fsdp", devices: 8, version: changes.version ?? 2 },
+      train: {
+        accumulation: changes.accumulation ?? 4,
+        library: changes.library ?? "transformers",
+        checkpointing: "full",
+      },
+    });
+
+  it("are whole and in the compute type in accelerate and Fabric, and divided elsewhere", () => {
+    const bytesOf = (library: Library) => {
+      const { states, simulation } = peak({ library });
+      expect(states.gradients).toBe((parameters * 4) / 8);
+      return [states.whole?.bytes ?? null, simulation.peak.gradients];
+    };
+    const whole = parameters * 2;
+    expect([bytesOf("transformers"), bytesOf("litgpt")]).toEqual([
+      [whole, whole],
+      [whole, whole],
+    ]);
+    const divided = [null, (parameters * 4) / 8];
+    expect([bytesOf("torchtune"), bytesOf("torchtitan")]).toEqual([divided, divided]);
+    expect(peak({ accumulation: 1 }).states.whole).toBeNull();
+  });
+
+  it("are of all layers in version 1 with adapters, whose layers are flat parameters", () => {
+    const formulaOf = (accumulation: number) => {
+      const { communication, tape } = peakOf("llama-3.1-8b", {
+        method: "lora",
+        sharding: { kind: "fsdp", devices: 8, version: 1 },
+        train: { accumulation },
+      });
+      return formulaIn(communication, tape);
+    };
+    expect(formulaOf(4)).toMatch(/gradients of all layers 8\.0\d+e9 x 2 B/);
+    expect(formulaOf(1)).not.toContain("all layers");
+  });
+});
+
+describe("buffers of DeepSpeed", () => {
+  const bytesOf = (kind: "zero-1" | "zero-2" | "zero-3", changes: object = {}) => {
+    const { tape, communication } = peakOf("llama-3.1-8b", {
+      method: "lora",
+      sharding: { kind, devices: 8, deepSpeed: { liveParameters: 0, ...changes } },
+    });
+    const layer = tape.units.find(({ checkpointable }) => checkpointable) as Unit;
+    return [false, true].map((backward) => communication?.bytesOf(layer, backward));
+  };
+  // Queries, keys, values and outputs of 32 layers, at rank 8.
+  const copy = 32 * 8 * (2 * 8192 + 2 * 5120) * 2;
+
+  it("are whole buckets however few gradients there are, two only with overlap_comm", () => {
+    expect(bytesOf("zero-2")).toEqual([0, 1e9 + copy]);
+    expect(bytesOf("zero-1")).toEqual([0, 1e9 + copy]);
+    expect(bytesOf("zero-2", { overlaps: true })).toEqual([0, 2e9 + copy]);
+    expect(bytesOf("zero-3")).toEqual([1e9, 1e9 + copy]);
+    expect(bytesOf("zero-3", { overlaps: true })).toEqual([1e9, 1e9 + copy]);
+  });
+});
+
 describe("gradients of DeepSpeed", () => {
   const zero = (stage: 1 | 2 | 3, changes: object = {}, accumulation = 1) =>
     peakOf("llama-3.1-8b", {
@@ -166,7 +229,9 @@ describe("gradients of DeepSpeed", () => {
   });
 
   it("stage 2 has its part while it adds up, and at the end a second one", () => {
-    expect([held(zero(2)), held(zero(2, {}, 4))]).toEqual([0, part]);
+    // Small buckets, so that the loss is the peak.
+    const small = { deepSpeed: { reduceBucket: 1e6 } };
+    expect([held(zero(2, small)), held(zero(2, small, 4))]).toEqual([0, part]);
     const long = (accumulation: number) =>
       peakOf("llama-3.1-8b", {
         sharding: { kind: "zero-2", devices: 8 },
@@ -278,9 +343,9 @@ describe("experts with DeepSpeed", () => {
       });
       return formulaIn(communication, tape);
     };
-    // The experts of one device of eight, or of all, at 2 B, in two buckets of at most 5e8.
+    // The experts of one device of eight, or of all, at 2 B, copied from a bucket of 5e8.
     const elements = (expert: number) =>
-      Number(/buckets x ([\d.]+(?:e\d+)?)/.exec(formula(expert))?.[1]);
+      Number(/flat copy ([\d.]+(?:e\d+)?)/.exec(formula(expert))?.[1]);
     const { tape } = peakOf("mixtral", {
       method: "lora",
       train: { adapterTargets: ["w1", "gate_up_proj", "q_proj"] },

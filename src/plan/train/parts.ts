@@ -52,7 +52,10 @@ export function tensorParts(
       : states.gradients
     : simulation.peak.gradients;
   add("gradients", gradients, WIDTHS.gradients, {
-    formula: `${gradientWords(peak, gradients)}${divided(options, "gradients")}`,
+    formula:
+      states.whole === null || peak.stepIsPeak
+        ? `${gradientWords(peak, gradients)}${divided(options, "gradients")}`
+        : `${productWords(states.whole.products, "trained parameters")}; divided after the last microbatch`,
     source: "torch.autograd: a leaf's gradient has its type",
   });
   add(

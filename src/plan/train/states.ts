@@ -15,12 +15,12 @@
  * makes a new one in each backward pass, beside the one to which it adds (stage_1_and_2.py, `grads_in_partition` and
  * `all_grad_tensors`); ZeRO-1 keeps each gradient until all are reduced. Where the optimizer is on the host, divided
  * gradients are there, too, and once more in fp32; ZeRO-2 has them in 16 bits only if it accumulates them
- * (`accumulated_grads_in_cpu`). FSDP does none of this.
+ * (`accumulated_grads_in_cpu`). FSDP does none of this, but see {@link keepsWholeGradients}.
  */
 import type { Bytes } from "../../model/base/units.js";
 import { expertDivision } from "../job/experts.js";
 import { OPTIMIZER_FACTS, stateBytes, stepTemporary } from "../job/optimizers.js";
-import type { TrainOptions } from "../job/options.js";
+import type { Library, TrainOptions } from "../job/options.js";
 import { bytesOfCompute } from "../job/options.js";
 import { type Product, productsOf } from "../tape/products.js";
 import type { Parameter, Tape } from "../tape/tape.js";
@@ -34,6 +34,8 @@ export interface States {
   readonly held: HeldGradients;
   readonly optimizer: Bytes;
   readonly master: Bytes;
+  /** Before FSDP divides them; null where it does so in each microbatch. */
+  readonly whole: { readonly bytes: Bytes; readonly products: Product[] } | null;
   /** Beside states and gradients, while the optimizer steps. */
   readonly stepTemporary: Bytes;
   /** Moved to host memory: states of paged or offloaded optimizers, offloaded weights. */
@@ -77,6 +79,30 @@ function heldGradients({
     : accumulates
       ? "twice"
       : "made";
+}
+
+/**
+ * Libraries that accumulate under `no_sync`: accelerate and the Trainer, unless `sync_each_batch` is set, and Fabric's
+ * `no_backward_sync` in litgpt. torchtune and torchtitan reduce in each microbatch.
+ */
+const DEFERS_REDUCTION: Readonly<Record<Library, boolean>> = {
+  transformers: true,
+  litgpt: true,
+  torchtune: false,
+  torchtitan: false,
+};
+
+/**
+ * Whether FSDP keeps whole gradients on each device up to the last microbatch, in the compute type, which is that of
+ * accelerate's reduction, too (fully_shard: `set_requires_gradient_sync(False)`, `to_accumulated_grad_if_needed`).
+ */
+export function keepsWholeGradients({
+  accumulation,
+  library,
+  parallelism: { sharding, pipeline },
+}: Pick<TrainOptions, "accumulation" | "library" | "parallelism">): boolean {
+  const isDivided = sharding.kind === "fsdp" && sharding.devices > 1;
+  return isDivided && accumulation > 1 && pipeline === 1 && DEFERS_REDUCTION[library];
 }
 
 export interface Divisors {
@@ -125,7 +151,11 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   const onHost = sharding.offload !== "none" && divisors.gradients > 1;
   const gradientOf = (each: Parameter): Bytes =>
     (each.bytes * widening(each)) / over(each, divisors.gradients);
-  const gradientBytesOf = (each: Parameter): Bytes => (onHost ? 0 : gradientOf(each));
+  const steppedGradientOf = (each: Parameter): Bytes => (onHost ? 0 : gradientOf(each));
+  const wholeOf = keepsWholeGradients(options)
+    ? (each: Parameter): Bytes => each.elements * computeBytes
+    : null;
+  const gradientBytesOf = wholeOf ?? steppedGradientOf;
   const stateOf = (each: Parameter): Bytes =>
     stateBytes(options.optimizer, each, stateWidth(each)) / over(each, divisors.states);
   const masterOf = (each: Parameter): Bytes =>
@@ -174,7 +204,18 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   return {
     weights: offloadsAll ? 0 : weights,
     adapters: sum((each) => (isAdded(each) ? weightOf(each) : 0)),
-    gradients: trained(gradientBytesOf),
+    gradients: trained(steppedGradientOf),
+    whole:
+      wholeOf === null
+        ? null
+        : {
+            bytes: trained(wholeOf),
+            products: productsOf(
+              tape.parameters.filter(({ trainable }) => trainable),
+              wholeOf,
+              () => 1,
+            ),
+          },
     held: heldGradients(options),
     optimizer: paged ? 0 : states,
     master: sharding.offload === "none" ? master : 0,

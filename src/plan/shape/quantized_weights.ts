@@ -1,0 +1,112 @@
+/**
+ * What one weight of a quantized checkpoint takes, scales and zero points included, by `quant_method`. Fields are those of
+ * transformers' quantization_config.py; what its Trainer trains is `is_trainable` of each quantizer.
+ */
+import type { ModelConfig } from "./config.js";
+import type { QuantizedWeights } from "./model_shape.js";
+
+/** Elements of a row, where a scale is one of a row. */
+const USUAL_ROW = 4096;
+/** A scale and a zero point of 16 bits each. */
+const SCALE_AND_ZERO = 4;
+
+type Reader = (config: ModelConfig) => QuantizedWeights | null;
+
+const INT8: QuantizedWeights = { dtype: "int8", bytesPerWeight: 1 + 2 / USUAL_ROW };
+const FP8: QuantizedWeights = { dtype: "fp8", bytesPerWeight: 1 + 2 / USUAL_ROW };
+/** Blocks of 16 with a scale of 8 bits. */
+const NVFP4: QuantizedWeights = { dtype: "int4", bytesPerWeight: 0.5 + 1 / 16 };
+const MXFP4: QuantizedWeights = { dtype: "int4", bytesPerWeight: 0.5 + 1 / 32 };
+const UNTRAINED = { untrained: true } as const;
+
+/** Packed numbers of a few bits, in groups with a scale and a zero point of 16 bits. */
+function packed(bits: number, group: number): QuantizedWeights {
+  return {
+    dtype: bits <= 4 ? "int4" : "int8",
+    bytesPerWeight: bits / 8 + SCALE_AND_ZERO / group,
+  };
+}
+
+/** Weights beside which 16-bit copies are kept, without which the Trainer does not train. */
+function withMaster(weights: QuantizedWeights, keeps: boolean): QuantizedWeights {
+  return keeps
+    ? { ...weights, bytesPerWeight: weights.bytesPerWeight + 2 }
+    : { ...weights, ...UNTRAINED };
+}
+
+/** Methods whose fields are their own; `bits` and `group_size` of others are read elsewhere. */
+const READERS: Readonly<Record<string, Reader>> = {
+  // Ternary weights, four in a byte; "online" quantizes 16-bit weights in each pass, and trains these.
+  bitnet: (config) => {
+    const isAutomatic = config.text("linear_class") === "autobitlinear";
+    return isAutomatic && config.text("quantization_mode") === "online"
+      ? null
+      : { dtype: "int4", bytesPerWeight: isAutomatic ? 2 : 0.25, ...UNTRAINED };
+  },
+  fp_quant: (config) =>
+    withMaster(
+      config.text("forward_dtype") === "nvfp4" ? NVFP4 : MXFP4,
+      config.flag(false, "store_master_weights"),
+    ),
+  fouroversix: (config) => withMaster(NVFP4, config.flag(false, "keep_master_weights")),
+  torchao: (config) => {
+    const type = config.part("quant_type")?.part("default") ?? null;
+    const name = type?.text("_type").toLowerCase() ?? "";
+    const group = type?.part("_data")?.optionalSize("group_size") ?? 128;
+    const trained = /8weight/.test(name) ? {} : UNTRAINED;
+    return /fp4/.test(name)
+      ? { ...(name.startsWith("nv") ? NVFP4 : MXFP4), ...trained }
+      : /int4|float8.*int4/.test(name)
+        ? { ...packed(4, group), ...trained }
+        : name.includes("float8")
+          ? { ...FP8, ...trained }
+          : /int8/.test(name)
+            ? { ...INT8, ...trained }
+            : null;
+  },
+  hqq: (config) => {
+    const values = config.part("quant_config")?.part("weight_quant_params") ?? config;
+    const bits = values.optionalSize("nbits", "bits");
+    return bits === undefined || bits > 8
+      ? null
+      : packed(bits, values.optionalSize("group_size") ?? 64);
+  },
+  sinq: (config) =>
+    packed(config.optionalSize("nbits") ?? 4, config.optionalSize("group_size") ?? 64),
+  eetq: () => INT8,
+  quanto: (config) => {
+    const type = config.text("weights");
+    const bits = Number(/^int([248])$/.exec(type)?.[1] ?? 8);
+    return bits < 8 ? packed(bits, 128) : type === "float8" ? FP8 : INT8;
+  },
+  // Each group of weights is a sum of vectors; a matrix has its own codebooks in 16 bits.
+  aqlm: (config) => {
+    const [bits, books, inputs, outputs] = (
+      [
+        ["nbits_per_codebook", 16],
+        ["num_codebooks", 1],
+        ["in_group_size", 8],
+        ["out_group_size", 1],
+      ] as const
+    ).map(([name, usual]) => config.optionalSize(name) ?? usual) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    const group = inputs * outputs;
+    const codebooks = (2 ** Math.min(bits, 16) * books * group * 2) / USUAL_ROW ** 2;
+    return {
+      dtype: "int4",
+      bytesPerWeight: (bits * books) / 8 / group + 2 / USUAL_ROW + codebooks,
+    };
+  },
+  nvfp4: () => NVFP4,
+  mxfp8: () => ({ dtype: "fp8", bytesPerWeight: 1 + 1 / 32 }),
+};
+
+/** Of a method with fields of its own; undefined for all others. */
+export function ownFormat(config: ModelConfig): QuantizedWeights | null | undefined {
+  const method = config.text("quant_method");
+  return Object.hasOwn(READERS, method) ? READERS[method]?.(config) : undefined;
+}
