@@ -94,7 +94,28 @@ const TRAINING: readonly Technique<TrainOptions>[] = [
     technique: "16-bit weights without an fp32 copy",
     cost: "small updates may be rounded away",
     program: "torch_dtype=torch.bfloat16",
-    words: (job) => (job.fp32Weights && job.dtype !== "fp32" ? { weights: "16bit" } : null),
+    words: (job) =>
+      job.method === "full" && job.fp32Weights && job.dtype !== "fp32"
+        ? { weights: "16bit" }
+        : null,
+  },
+  {
+    technique: "16-bit weights without an fp32 copy",
+    cost: "none known: adapters stay in fp32",
+    program: "no prepare_model_for_kbit_training",
+    words: (job) =>
+      job.method === "qlora" && job.fp32Weights && job.dtype !== "fp32"
+        ? { weights: "16bit" }
+        : null,
+  },
+  {
+    technique: "16-bit weights without an fp32 copy",
+    cost: "none known: adapters stay in fp32",
+    program: "torch_dtype=torch.bfloat16",
+    words: (job) =>
+      job.method === "lora" && job.fp32Weights && job.dtype !== "fp32"
+        ? { weights: "16bit" }
+        : null,
   },
   {
     technique: "16-bit weights and products",

@@ -56,7 +56,7 @@ const BITSANDBYTES: ReadonlySet<Quantization> = new Set(["nf4", "nf4-dq", "int8"
 /** A sentence about experts that stay in 16 bits. */
 export function keptExperts(
   model: ModelShape,
-  options: Parameters<typeof quantizationOf>[1],
+  options: Parameters<typeof quantizationOf>[1] & { readonly fp32Weights?: boolean },
 ): string[] {
   const hasExperts = model.towers.some(({ layers }) =>
     layers.some(
@@ -65,9 +65,15 @@ export function keptExperts(
   );
   return hasExperts && quantizationOf(model, options)?.keepsExperts === true
     ? [
-        `bitsandbytes quantizes linear layers, and the experts of transformers 5 are parameters of three dimensions: they are not quantized (issue 1849 of bitsandbytes)${options.mode === "train" && options.method === "qlora" ? "; prepare_model_for_kbit_training of PEFT converts them to fp32, with --weights 16bit they stay in 16 bits" : ""}`,
+        `bitsandbytes quantizes linear layers, and the experts of transformers 5 are parameters of three dimensions: they are not quantized (issue 1849 of bitsandbytes)${options.mode === "train" && options.method === "qlora" ? `; ${keptWords(options)}` : ""}`,
       ]
     : [];
+}
+
+function keptWords({ fp32Weights }: { readonly fp32Weights?: boolean }): string {
+  return fp32Weights === true
+    ? "prepare_model_for_kbit_training of PEFT converts them to fp32: leave it out (--weights 16bit), and call gradient_checkpointing_enable() and enable_input_require_grads() instead"
+    : "they stay in 16 bits as long as the program does not call prepare_model_for_kbit_training of PEFT, which converts them to fp32";
 }
 
 function isTransformers({ mode, engine, library }: LoadingJob): boolean {
