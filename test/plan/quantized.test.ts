@@ -319,6 +319,7 @@ describe("formats with fields of their own", () => {
     quant_method: "torchao",
     quant_type: { default: { _type, _data: { group_size: 64 } } },
   });
+  const vptq = { vector_lens: [-1, 8], num_centroids: [-1, 65_536], num_res_centroids: [-1, 256] };
   const master = { store_master_weights: true, keep_master_weights: true };
 
   /** Whether transformers 5.24 trains adapters beside it: `is_trainable` of its quantizers. */
@@ -337,6 +338,11 @@ describe("formats with fields of their own", () => {
     [{ quant_method: "quanto", weights: "int4" }, 0.5 + 4 / 128, true],
     [{ quant_method: "quanto", weights: "float8" }, 1 + 2 / 4096, true],
     [{ quant_method: "aqlm" }, 0.25 + 2 / 4096 + 2 ** 20 / 4096 ** 2, true],
+    [
+      { quant_method: "vptq", config_for_layers: { "model.layers.0.mlp.up_proj": vptq } },
+      3 / 8,
+      false,
+    ],
     [{ quant_method: "nvfp4" }, 0.5 + 1 / 16, false],
     [{ quant_method: "mxfp8" }, 1 + 1 / 32, true],
     [{ quant_method: "metal", bits: 4, group_size: 64 }, 0.5 + 2.5 / 64, false],
@@ -351,7 +357,7 @@ describe("formats with fields of their own", () => {
     if (isTrained) {
       expect(train).not.toThrow();
     } else {
-      expect(train).toThrow(/trains neither weights quantized by \w+ nor adapters/);
+      expect(train).toThrow(/trains neither weights quantized by \w+ .*nor adapters/);
     }
   });
 
@@ -369,5 +375,11 @@ describe("formats with fields of their own", () => {
     const { parts, limits } = of({ quant_method });
     expect(parts[0]?.bytes).toBe(8_030_261_248 * 2);
     expect(limits.join()).toMatch(/quantization_config \(.*\) has no size .*count in 16 bits/);
+    const train = () => of({ quant_method }, { mode: "train", method: "full" });
+    if (quant_method === "vptq") {
+      expect(train).toThrow(/trains neither/);
+    } else {
+      expect(train().limits).toEqual(limits);
+    }
   });
 });

@@ -83,7 +83,7 @@ function isTransformers({ mode, engine, library }: LoadingJob): boolean {
 /** The method by which the loaded weights would be quantized; "" for none and for those of bitsandbytes. */
 function methodOf({ stored }: ModelShape, { quantize }: LoadingJob): string {
   return (quantize ?? null) === null
-    ? (stored.quantization?.method ?? "")
+    ? (stored.quantization?.method ?? stored.unread ?? "")
     : quantize === "fp8"
       ? "fp8"
       : "";
@@ -124,7 +124,7 @@ export function requireLoadable(model: ModelShape, job: LoadingJob): void {
   const isUntrained = method !== "" && model.stored.quantization?.untrained === true;
   if (job.mode === "train" && (NOT_TRAINED.has(method) || isUntrained)) {
     throw badUsage(
-      `transformers' Trainer trains neither weights quantized by ${method} nor adapters beside them`,
+      `transformers' Trainer trains neither weights quantized by ${method}${isUntrained ? " as in this configuration" : ""} nor adapters beside them`,
       "plan the checkpoint before its quantization",
     );
   }

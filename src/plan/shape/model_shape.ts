@@ -336,6 +336,8 @@ export interface StoredWeights {
   /** Of everything that is not quantized; null if the configuration does not specify it. */
   readonly dtype: "fp32" | "bf16" | "fp16" | null;
   readonly quantization: QuantizedWeights | null;
+  /** `quant_method` whose sizes the plan does not read: weights count in 16 bits. */
+  readonly unread?: string;
   /** Of a GGUF file: bytes of all its tensors, in their own types. Only inference engines use them as they are. */
   readonly fileBytes?: number;
   readonly fileParts?: FileParts;

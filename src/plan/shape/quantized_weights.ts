@@ -10,7 +10,8 @@ const USUAL_ROW = 4096;
 /** A scale and a zero point of 16 bits each. */
 const SCALE_AND_ZERO = 4;
 
-type Reader = (config: ModelConfig) => QuantizedWeights | null;
+/** Null: weights in 16 bits. Undefined: a field that decides is missing. */
+type Reader = (config: ModelConfig) => QuantizedWeights | null | undefined;
 
 const INT8: QuantizedWeights = { dtype: "int8", bytesPerWeight: 1 + 2 / USUAL_ROW };
 const FP8: QuantizedWeights = { dtype: "fp8", bytesPerWeight: 1 + 2 / USUAL_ROW };
@@ -62,13 +63,13 @@ const READERS: Readonly<Record<string, Reader>> = {
           ? { ...FP8, ...trained }
           : /int8/.test(name)
             ? { ...INT8, ...trained }
-            : null;
+            : undefined;
   },
   hqq: (config) => {
     const values = config.part("quant_config")?.part("weight_quant_params") ?? config;
     const bits = values.optionalSize("nbits", "bits");
     return bits === undefined || bits > 8
-      ? null
+      ? undefined
       : packed(bits, values.optionalSize("group_size") ?? 64);
   },
   sinq: (config) =>
@@ -101,11 +102,28 @@ const READERS: Readonly<Record<string, Reader>> = {
       bytesPerWeight: (bits * books) / 8 / group + 2 / USUAL_ROW + codebooks,
     };
   },
+  // Indices of centroids and of residual ones for each vector; the first module stands for all.
+  vptq: (config) => {
+    const modules = config.part("config_for_layers");
+    const [name] = Object.keys(modules?.values ?? {});
+    const module = name === undefined ? null : (modules?.part(name)?.values ?? null);
+    const last = (key: string): number => {
+      const list = module?.[key];
+      const value = Array.isArray(list) ? Number(list.at(-1)) : 0;
+      return value > 0 && value <= 2 ** 20 ? value : 0;
+    };
+    const length = last("vector_lens");
+    const bits = Math.log2(Math.max(1, last("num_centroids")));
+    const residual = Math.log2(Math.max(1, last("num_res_centroids")));
+    return length * bits === 0
+      ? undefined
+      : { dtype: "int4", bytesPerWeight: (bits + residual) / length / 8 };
+  },
   nvfp4: () => NVFP4,
   mxfp8: () => ({ dtype: "fp8", bytesPerWeight: 1 + 1 / 32 }),
 };
 
-/** Of a method with fields of its own; undefined for all others. */
+/** Of a method with fields of its own; null: in 16 bits; undefined for all others, and where a field is missing. */
 export function ownFormat(config: ModelConfig): QuantizedWeights | null | undefined {
   const method = config.text("quant_method");
   return Object.hasOwn(READERS, method) ? READERS[method]?.(config) : undefined;

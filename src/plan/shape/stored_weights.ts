@@ -25,11 +25,12 @@ export function storedWeights(config: ModelConfig): StoredWeights {
   const dtype = DTYPES[config.text("torch_dtype", "dtype").replace("torch.", "")] ?? null;
   const values = config.part("quantization_config");
   const quantization = values === null ? null : quantizationOf(values);
+  const method = values?.text("quant_method") ?? "";
   if (values === null || quantization === null) {
-    return { dtype, quantization };
+    const isUnread = values !== null && method !== "" && ownFormat(values) !== null;
+    return { dtype, quantization, ...(isUnread ? { unread: method } : {}) };
   }
   const { kept } = keptModules(values);
-  const method = values.text("quant_method");
   return {
     dtype,
     quantization: { ...quantization, method, ...(kept === null ? {} : { kept }) },
@@ -38,16 +39,10 @@ export function storedWeights(config: ModelConfig): StoredWeights {
 
 /** A sentence about a quantization that the plan does not know; null if there is none. */
 export function unreadQuantization(config: ModelConfig): string | null {
-  const values = config.part("quantization_config");
-  const method = values?.text("quant_method") ?? "";
-  const isRead =
-    values === null ||
-    method === "" ||
-    storedWeights(config).quantization !== null ||
-    ownFormat(values) === null;
-  return isRead
+  const { unread } = storedWeights(config);
+  return unread === undefined
     ? null
-    : `quantization_config (${method.slice(0, 40)}) has no size of a weight that the plan reads: weights count in 16 bits`;
+    : `quantization_config (${unread.slice(0, 40)}) has no size of a weight that the plan reads: weights count in 16 bits`;
 }
 
 /** A sentence about modules of a quantized checkpoint that the plan takes for quantized; null if there are none. */
