@@ -276,7 +276,8 @@ describe("latent attention: bytes of one token in the cache of", () => {
       return digits === undefined ? undefined : Number(digits.replaceAll(",", ""));
     };
     expect(older({ pp: 2 })).toBe(heads / 2);
-    expect(older({ pp: 3, tp: 4 })).toBe(heads / 12);
+    expect(older({ pp: 3 })).toBe(heads / 3);
+    expect(older({ tp: 4 })).toBe(heads / 4);
     const llama = { engine: "llama.cpp" } as const;
     expect(older({ ...llama, gpuLayers: 10 })).toBe(58_752 / 3);
     expect(older({ ...llama, gpuLayers: 0 })).toBeUndefined();
@@ -399,6 +400,36 @@ describe("tensor parallelism that an engine does not have", () => {
     ["t5-small", "tgi"],
   ])("is there for %s with %s", (name, engine) => {
     expect(served(name, { engine, tp: 2 }).devices.count).toBe(2);
+  });
+});
+
+describe("a division that an engine does not have", () => {
+  const accepts = (engine: Engine, words: PlanWords, name = "llama-3.1-8b"): boolean => {
+    try {
+      served(name, { engine, ...words });
+      return true;
+    } catch (error) {
+      expect((error as Error).message).toMatch(/^TM-E0(?:86|02) [^\n]+; [^\n]+$/);
+      return false;
+    }
+  };
+  const of = (words: PlanWords, name?: string): Engine[] =>
+    ENGINES.filter((engine) => accepts(engine, words, name));
+
+  test("is refused in one line, whatever the engine", () => {
+    expect(of({ tp: 2 })).toEqual(ENGINES);
+    expect(of({ pp: 2 })).toEqual(["transformers", "vllm", "sglang", "llama.cpp"]);
+    expect(of({ tp: 2, pp: 2 })).toEqual(["vllm", "sglang"]);
+    expect(of({ ep: 2 })).toEqual([]);
+    expect(of({ tp: 2, ep: 2 }, "mixtral")).toEqual(["transformers", "vllm", "sglang"]);
+    expect(of({ tp: 2, ep: 2, pp: 2 }, "mixtral")).toEqual(["vllm", "sglang"]);
+    expect(of({ cp: 2 })).toEqual([]);
+  });
+
+  test("names what to use instead", () => {
+    expect(() => served("llama-3.1-8b", { engine: "tgi", tp: 2, pp: 2 })).toThrow(
+      /TM-E086 tgi has no pipeline parallelism; use --tp 4 instead of --pp 2, or --engine vllm or sglang$/,
+    );
   });
 });
 
