@@ -15,7 +15,7 @@ import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_docu
 import { modelTape, type StageChoice } from "../blocks/model_tape.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
 import { quantizationOf } from "../job/loading.js";
-import { convertsFile, type Engine, type ServeOptions } from "../job/options.js";
+import { bytesOfCompute, convertsFile, type Engine, type ServeOptions } from "../job/options.js";
 import { layerCount, type ModelShape } from "../shape/model_shape.js";
 import { countedParameters, productsOf, productWords } from "../tape/products.js";
 import type { Tape } from "../tape/tape.js";
@@ -40,8 +40,7 @@ const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
   tgi: 1,
   "llama.cpp": 256,
 };
-/** Sequences that the engines profile at once, and bytes of a sampled logit: fp32, probabilities, sorted copies. */
-const PROFILED_SEQUENCES = 256;
+/** Bytes of a sampled logit: fp32, probabilities, sorted copies. */
 const SAMPLED_LOGIT_BYTES = 16;
 const UNKNOWN_FACTOR = 2.5;
 
@@ -124,14 +123,17 @@ function planStage(
     (file ? fileBytes(model, options, stage) : undefined) ??
     tape.parameters.reduce((sum, each) => sum + each.bytes, 0);
   const sampler = samplerBytes(model, options, stage);
-  const forward = pass.bytes + sampler;
+  const forward = Math.max(pass.bytes, sampler);
   const parts = [
     part("weights", weights, 0.006 * factor, {
       formula: placed?.formula ?? weightsFormula(model, options, tape),
       source: "the configuration's shapes; each matrix counted",
     }),
     part("temporaries", forward, 0.35 * factor, {
-      formula: `${pass.formula}${sampler > 0 ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
+      formula:
+        forward > pass.bytes
+          ? `the sampler of ${options.maxSequences} sequences, beside the rows of a pass of ${options.batchedTokens} tokens`
+          : pass.formula,
       source: isLlamaCpp
         ? "lifetimes of all tensors of a batch; llama.cpp's compute buffer"
         : "lifetimes of all tensors of a prefill",
@@ -319,15 +321,19 @@ function wholeBlocks(tokens: number, engine: Engine): number {
   return Math.ceil(tokens / block) * block;
 }
 
-/** The last rank of a pipeline alone samples (`_dummy_sampler_run` of vLLM). */
+/**
+ * The last rank of a pipeline alone samples, after its pass, whose last rows it still has (`profile_run` and
+ * `_dummy_sampler_run` of vLLM).
+ */
 function samplerBytes(
   model: ModelShape,
-  { engine }: ServeOptions,
+  { engine, dtype, batchedTokens, maxSequences }: ServeOptions,
   { index, count }: StageChoice,
 ): Bytes {
-  const { head } = model;
+  const { head, towers } = model;
+  const rows = batchedTokens * (towers.at(-1)?.hidden ?? 0) * bytesOfCompute(dtype);
   return fillsShare(model, engine) && generates(model) && index === count - 1
-    ? PROFILED_SEQUENCES * head.outputs * SAMPLED_LOGIT_BYTES
+    ? rows + maxSequences * head.outputs * SAMPLED_LOGIT_BYTES
     : 0;
 }
 
