@@ -11,7 +11,11 @@
  */
 import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
-import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
+import type {
+  PlanBlocksJson,
+  PlanPartJson,
+  PlanPartName,
+} from "../../model/documents/plan_document.js";
 import { modelTape, type StageChoice } from "../blocks/model_tape.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
 import { quantizationOf } from "../job/loading.js";
@@ -28,6 +32,7 @@ import {
   cacheFormat,
   cacheShape,
 } from "./attention_cache.js";
+import { blockGroups, inGroups, tokensOfBlocks } from "./block_groups.js";
 import { passOf, servingRules, weightsTape } from "./forward_pass.js";
 import { placedWeights } from "./llama_cpp.js";
 import { fillsShare, generates, hasGraphs, servedShape } from "./served_by.js";
@@ -68,6 +73,8 @@ export interface CacheRoom {
   /** How these bytes come about. */
   readonly formula: string;
   readonly tokens: number;
+  /** Of vLLM, unless its layers differ in size. */
+  readonly blocks?: PlanBlocksJson;
   bytesOf(tokens: number): Bytes;
   /** Sequences of `tokens` that it holds at once; Infinity for a model without a cache. */
   sequencesOf(tokens: number): number;
@@ -199,8 +206,11 @@ function withCache(
   },
 ): Omit<ServingPlan, "hostBytes" | "rank"> {
   const { engine, gpu } = options;
-  const cache = cacheShape(model, cacheFormat(model, options, stage.layers));
-  const block = BLOCK_TOKENS[engine];
+  const format = cacheFormat(model, options, stage.layers);
+  const own = cacheShape(model, format);
+  const blocks = engine === "vllm" ? blockGroups(model, format, options.batchedTokens) : null;
+  const cache = blocks === null ? own : inGroups(own, blocks);
+  const block = Math.max(BLOCK_TOKENS[engine], blocks?.tokens ?? 0);
   const oneSequence = bytesOfSequence(cache, options.context, block);
   const wanted = oneSequence * options.concurrency;
   const outside = (options.tensor > 2 ? 420 : options.tensor > 1 ? 250 : 0) * 2 ** 20;
@@ -211,9 +221,9 @@ function withCache(
   const preallocates = fillsShare(model, engine);
   const { left, formula: roomFormula } = roomOf(options, parts, fixed);
   const room = Math.max(0, left);
-  const perToken = bytesOfNextToken(cache);
+  const perToken = bytesOfNextToken(own);
   const sketch: PartSketch = {
-    formula: `${counted(options.concurrency, "sequence")} x ${cacheWords(cache, options)}`,
+    formula: `${counted(options.concurrency, "sequence")} x ${cacheWords(cache, options, block)}`,
     source: "keys and values of each layer; one latent row with MLA",
   };
   const add = (name: PlanPartName, bytes: Bytes, how: PartSketch): void => {
@@ -248,11 +258,11 @@ function withCache(
     tape,
     parts: all,
     kvBytesPerToken: Math.round(perToken),
-    windows: cache.windows.map(({ window, bytesPerToken }) => ({
+    windows: own.windows.map(({ window, bytesPerToken }) => ({
       tokens: wholeBlocks(window, engine),
       bytesPerToken: Math.round(bytesPerToken),
     })),
-    bytesPerSequence: Math.round(cache.bytesPerSequence),
+    bytesPerSequence: Math.round(own.bytesPerSequence),
     parameters: tape.parameters.reduce((sum, each) => sum + each.elements, 0),
     room: preallocates
       ? {
@@ -260,7 +270,13 @@ function withCache(
           left,
           formula: roomFormula,
           bytesOf: (tokens) => bytesOfSequence(cache, tokens, block),
-          tokens: perToken > 0 ? Math.floor(room / perToken / block) * block : 0,
+          tokens:
+            blocks !== null
+              ? tokensOfBlocks(blocks, Math.floor(room / blocks.bytes))
+              : perToken > 0
+                ? Math.floor(room / perToken / block) * block
+                : 0,
+          ...(blocks === null ? {} : { blocks }),
           sequencesOf: (tokens) => {
             const one = bytesOfSequence(cache, tokens, block);
             return one > 0 ? Math.floor(room / one) : Number.POSITIVE_INFINITY;
@@ -300,9 +316,9 @@ const TGI_CACHE_SHARE = 0.95;
  * "2048 tokens x 131072 B", with what windows, an encoder and states add. The product is the cache of one sequence: tokens
  * are those that are held, in whole blocks.
  */
-function cacheWords(cache: CacheShape, { context, engine }: ServeOptions): string {
+function cacheWords(cache: CacheShape, { context }: ServeOptions, block: number): string {
   const product = (tokens: number, of: string, bytes: Bytes): string[] =>
-    bytes > 0 ? [`${wholeBlocks(tokens, engine)} tokens${of} x ${Math.round(bytes)} B`] : [];
+    bytes > 0 ? [`${Math.ceil(tokens / block) * block} tokens${of} x ${Math.round(bytes)} B`] : [];
   const state = cache.bytesPerSequence;
   const words = [
     ...product(context, "", cache.bytesPerToken),

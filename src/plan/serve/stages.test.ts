@@ -100,7 +100,7 @@ describe("a state space and the MLP after it", () => {
 });
 
 describe("a pipeline of vLLM", () => {
-  const SAMPLER = 256 * 128_256 * 16;
+  const SAMPLER = 1024 * 128_256 * 16;
   /** Formula of the temporaries, and weights, of the rank that is planned. */
   const planned = (pipeline: number, stored: object = {}) => {
     const { model, options } = job("vllm", pipeline);
