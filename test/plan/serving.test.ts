@@ -433,6 +433,42 @@ describe("a division that an engine does not have", () => {
   });
 });
 
+describe("a saving is a technique that exists for the model", () => {
+  const h100 = gpuNamed("h100") as Gpu;
+  const changes = (name: string, engine: Engine): string[] =>
+    served(name, { engine, gpu: h100, context: 448 })
+      .savings.map(({ change }) => change)
+      .filter((change) => /quantize|kv-dtype/.test(change))
+      .sort();
+
+  const DECODER = ["--kv-dtype fp8", "--quantize fp8", "--quantize int4"];
+  test.each<[string, Engine, string[]]>([
+    ["llama-3.1-8b", "vllm", DECODER],
+    ["llama-3.1-8b", "tgi", DECODER],
+    ["llava", "sglang", DECODER],
+    ["llama-3.1-8b", "transformers", ["--kv-dtype int8", "--quantize fp8", "--quantize int4"]],
+    ["llama-3.1-8b", "llama.cpp", ["--kv-dtype q8_0", "--quantize int4"]],
+    // Diffusion, images, CLIP: bitsandbytes alone.
+    ["sdxl-unet", "transformers", ["--quantize nf4"]],
+    ["flux.1-dev", "transformers", ["--quantize nf4"]],
+    ["vit-b", "transformers", ["--quantize nf4"]],
+    ["clip", "transformers", ["--quantize nf4"]],
+    ["resnet50", "transformers", []],
+    // Encoders, T5 and Whisper have linear layers, but neither AWQ nor GPTQ, nor quantized caches outside vLLM.
+    ["bert-base", "transformers", ["--quantize fp8", "--quantize nf4"]],
+    ["t5-small", "transformers", ["--quantize fp8", "--quantize nf4"]],
+    ["t5-small", "tgi", ["--quantize fp8"]],
+    ["whisper-small", "transformers", ["--quantize fp8", "--quantize nf4"]],
+    ["whisper-small", "vllm", ["--kv-dtype fp8", "--quantize fp8"]],
+    ["bert-base", "llama.cpp", ["--quantize int4"]],
+    // State spaces have no keys and values, and engines do not quantize their mixers.
+    ["mamba-130m", "transformers", ["--quantize nf4"]],
+    ["mamba-130m", "tgi", []],
+  ])("of %s with %s", (name, engine, expected) => {
+    expect(changes(name, engine)).toEqual(expected);
+  });
+});
+
 describe("sentences about serving", () => {
   test("name a type of the cache only where there is one", () => {
     const words = (name: string): string => served(name, {}).assumptions.join();

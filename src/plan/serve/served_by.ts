@@ -157,6 +157,11 @@ function hasAttention({ towers }: ModelShape): boolean {
   );
 }
 
+/** Whether fp8 of the engines quantizes its weights: linear layers of text, and not the mixers of state spaces. */
+export function hasFp8Weights(model: ModelShape): boolean {
+  return readsText(model) && model.head.kind !== "pairs" && hasAttention(model);
+}
+
 /** What is loaded: engines run an encoder of text for embeddings, without the head that fills masked tokens. */
 export function servedShape(model: ModelShape, { engine }: ServeOptions): ModelShape {
   return engine !== "transformers" &&
@@ -174,7 +179,8 @@ export function fillsShare(model: ModelShape, engine: Engine): boolean {
   return engine === "tgi" ? isPaged(model) : engine !== "transformers" && engine !== "llama.cpp";
 }
 
-function isPaged(model: ModelShape): boolean {
+/** Decoders with attention: what engines have paged caches for, and AWQ, GPTQ and quantized caches of transformers are made for. */
+export function isPaged(model: ModelShape): boolean {
   return kindOf(model) === "decoder" && hasAttention(model);
 }
 
