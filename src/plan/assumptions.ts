@@ -190,7 +190,9 @@ export function limitsOf(
     ...refusedByOlder(model, options),
     ...keptExperts(model, options),
     ...(options.mode === "train" ? [...unscaled(options), ...unevenTokens(options)] : []),
-    ...(options.mode === "serve" ? [...olderFp8Cache(options), ...queued(model, options)] : []),
+    ...(options.mode === "serve"
+      ? [...olderFp8Cache(options), ...queued(model, options), ...softCapped(model, options)]
+      : []),
     ...(convertsFile(model, options) && model.stored.quantization !== null
       ? [
           "transformers converts the quantized tensors of a GGUF file to the compute type when it loads them",
@@ -227,6 +229,25 @@ function queued(
         `vllm runs at most ${maxSequences} sequences at once, and the others of --concurrency ${concurrency} wait: add --max-num-seqs ${concurrency}${concurrency > batchedTokens ? ` --batched-tokens ${concurrency}` : ""}`,
       ]
     : [];
+}
+
+/** Scores of attention that pass through tanh (Gemma 2), where kernels leave that out or refuse it. */
+function softCapped({ towers }: ModelShape, { engine, attention, gpu }: ServeOptions): string[] {
+  const isCapped = towers.some(({ layers }) =>
+    layers.some(({ layer }) => layer.kind === "transformer" && layer.attention?.softCap === true),
+  );
+  if (!isCapped) {
+    return [];
+  }
+  return engine === "transformers" && attention === "sdpa"
+    ? [
+        "sdpa of transformers leaves out the soft cap of this model's attention scores: --attention eager has it, with scores in memory, and --attention flash without them",
+      ]
+    : engine === "vllm" && gpu.old
+      ? [
+          `vllm's FlashAttention, which has the soft cap of this model's scores, needs Ampere or later; on ${gpu.name} versions stop with "XFormers does not support attention logits soft capping" (issue 9922 of vLLM)`,
+        ]
+      : [];
 }
 
 /** GradScaler, which the Trainer and accelerate use for fp16, refuses gradients in fp16. */

@@ -492,6 +492,21 @@ describe("sentences about serving", () => {
     }
   });
 
+  test("name a soft cap that a kernel leaves out or refuses", () => {
+    const limits = (words: PlanWords, name = "gemma-2-9b"): string =>
+      served(name, words).limits.join();
+    expect(limits({})).toMatch(/sdpa of transformers leaves out the soft cap/);
+    expect(limits({ attention: "eager" })).not.toContain("soft cap");
+    expect(limits({ attention: "flash" })).not.toContain("soft cap");
+    expect(limits({ engine: "vllm" })).not.toContain("soft cap");
+    const old = { engine: "vllm", gpu: gpuNamed("v100-32gb") as Gpu } as const;
+    expect(limits(old)).toMatch(/needs Ampere or later; on V100-32GB/);
+    expect(limits(old, "gemma3-1b")).not.toContain("soft cap");
+    const bytes = (attention: "eager" | "sdpa"): number =>
+      bytesOf(served("gemma-2-9b", { attention, context: 4096 }), "temporaries");
+    expect(bytes("eager")).toBeGreaterThan(bytes("sdpa") + 16 * 4096 * 4096 * 2);
+  });
+
   test("name mxfp4 as such", () => {
     const [weights] = served("gpt-oss-20b", { engine: "vllm" }).parts;
     expect(weights?.formula).toMatch(/in mxfp4, 0\.531 B a weight of the experts/);
