@@ -3,6 +3,7 @@ import { formatExactCount } from "../model/base/numbers.js";
 import { capsScores, type PlanRequest, planOptions } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import { expertsOf } from "./divisible.js";
+import { isLargeForVllm } from "./job/batch_limits.js";
 import { llamaNameOf } from "./job/cache_types.js";
 import { expertDivision } from "./job/experts.js";
 import { keptExperts, loadsWide, refusedByOlder } from "./job/loading.js";
@@ -18,7 +19,7 @@ import {
   cacheShape,
 } from "./serve/attention_cache.js";
 import { olderLatentCache } from "./serve/latent.js";
-import { fillsShare, servedShape } from "./serve/served_by.js";
+import { fillsShare, generates, servedShape } from "./serve/served_by.js";
 import { stagesOf } from "./serve/stages.js";
 import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
 import { hasMasterWeights, keepsWholeGradients } from "./train/states.js";
@@ -86,23 +87,35 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
 }
 
 function ofServing(model: ModelShape, options: ServeOptions): string[] {
-  const { engine, utilization, batchedTokens, concurrency, context } = options;
+  const { engine, utilization, batchedTokens, maxSequences, concurrency, context } = options;
   const share = fillsShare(model, engine)
     ? [`uses ${(utilization * 100).toFixed(0)} % of the device`]
     : [];
   const pass =
     engine === "transformers" || engine === "llama.cpp"
       ? []
-      : [`computes ${batchedTokens} tokens per pass`];
+      : [
+          `computes ${batchedTokens} tokens per pass${engine === "vllm" ? `, for at most ${maxSequences} sequences` : ""}`,
+        ];
   const does = [...share, ...pass].join(" and ");
   const cache = bytesOfSequence(cacheShape(model, cacheFormat(model, options)), context);
   const [count, plural] = [concurrency, concurrency === 1 ? "" : "s"];
   return [
     `${engine}${does === "" ? "" : `, which ${does}`}`,
+    ...vllmBatches(options),
     readsText(model)
       ? `${count} sequence${plural} of ${context} tokens${cache > 0 ? `; cache in ${cacheTypeWords(options)}` : ""}`
       : `${count} image${plural} at once`,
   ];
+}
+
+/** Where the sizes of vLLM's batches come from. */
+function vllmBatches({ engine, gpu }: ServeOptions): string[] {
+  return engine === "vllm"
+    ? [
+        `--batched-tokens and --max-num-seqs have the defaults of vLLM's server for ${isLargeForVllm(gpu) ? "devices of 70 GiB and more" : "an A100, and devices below 70 GiB"}, unless given; its LLM class computes ${isLargeForVllm(gpu) ? 16384 : 8192} tokens per pass`,
+      ]
+    : [];
 }
 
 /** What the cache of this engine leaves out or adds, where versions and engines differ. */
@@ -189,7 +202,9 @@ export function limitsOf(
     ...refusedByOlder(model, options),
     ...keptExperts(model, options),
     ...(options.mode === "train" ? [...unscaled(options), ...unevenTokens(options)] : []),
-    ...(options.mode === "serve" ? olderFp8Cache(options) : []),
+    ...(options.mode === "serve"
+      ? [...olderFp8Cache(options), ...queued(model, options), ...softCapped(model, options)]
+      : []),
     ...(convertsFile(model, options) && model.stored.quantization !== null
       ? [
           "transformers converts the quantized tensors of a GGUF file to the compute type when it loads them",
@@ -214,6 +229,37 @@ function dequantized(model: ModelShape, options: PlanOptions): string[] {
         `quantized weights cannot be trained: the plan is of a checkpoint that is converted to ${options.dtype} when it is loaded (dequantize=True in its quantization_config); --method lora trains adapters beside them`,
       ]
     : [];
+}
+
+/** Sequences that wait because vLLM runs fewer at once. */
+function queued(
+  model: ModelShape,
+  { engine, concurrency, maxSequences, batchedTokens }: ServeOptions,
+): string[] {
+  return engine === "vllm" && generates(model) && concurrency > maxSequences
+    ? [
+        `vllm runs at most ${maxSequences} sequences at once, and the others of --concurrency ${concurrency} wait: add --max-num-seqs ${concurrency}${concurrency > batchedTokens ? ` --batched-tokens ${concurrency}` : ""}`,
+      ]
+    : [];
+}
+
+/** Scores of attention that pass through tanh (Gemma 2), where kernels leave that out or refuse it. */
+function softCapped({ towers }: ModelShape, { engine, attention, gpu }: ServeOptions): string[] {
+  const isCapped = towers.some(({ layers }) =>
+    layers.some(({ layer }) => layer.kind === "transformer" && layer.attention?.softCap === true),
+  );
+  if (!isCapped) {
+    return [];
+  }
+  return engine === "transformers" && attention === "sdpa"
+    ? [
+        "sdpa of transformers leaves out the soft cap of this model's attention scores: --attention eager has it, with scores in memory, and --attention flash without them",
+      ]
+    : engine === "vllm" && gpu.old
+      ? [
+          `vllm's FlashAttention, which has the soft cap of this model's scores, needs Ampere or later; on ${gpu.name} versions stop with "XFormers does not support attention logits soft capping" (issue 9922 of vLLM)`,
+        ]
+      : [];
 }
 
 /** GradScaler, which the Trainer and accelerate use for fp16, refuses gradients in fp16. */

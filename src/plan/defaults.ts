@@ -3,6 +3,7 @@ import { badUsage } from "../model/errors/errors.js";
 import { NO_DETAILS } from "./blocks/adapter_details.js";
 import type { AttentionImplementation } from "./blocks/rules.js";
 import { type Gpu, USUAL_GPU } from "./device/gpus.js";
+import { batchLimits } from "./job/batch_limits.js";
 import { BLOCK_CACHE_TYPES, type CacheType } from "./job/cache_types.js";
 import { fewestCopies } from "./job/experts.js";
 import { loadsWide, requireLoadable } from "./job/loading.js";
@@ -21,6 +22,7 @@ import type {
 } from "./job/options.js";
 import { canDequantize, convertsFile } from "./job/options.js";
 import { servedType } from "./job/served_type.js";
+import { generates } from "./serve/served_by.js";
 import type { ModelShape, QuantizedWeights } from "./shape/model_shape.js";
 
 /** All options; absent ones get their defaults here. */
@@ -276,7 +278,6 @@ function usualSequence({ longestSequence }: ModelShape): number {
   return longestSequence === 0 ? USUAL_SEQUENCE : Math.min(USUAL_SEQUENCE, longestSequence);
 }
 
-const BATCHED_TOKENS = 8192;
 const UTILIZATION: Readonly<Record<Engine, number>> = {
   transformers: 1,
   vllm: 0.9,
@@ -297,16 +298,17 @@ function serveOptions(
   );
   requireCacheTypes(engine, request.serve);
   requireLoadable(model, { mode: "serve", gpu, engine, quantize: request.quantize });
+  const context = request.serve?.context ?? usualSequence(model);
   return {
     mode: "serve",
     engine,
-    context: usualSequence(model),
+    context,
     concurrency: 1,
     quantize: request.quantize ?? null,
     dtype: servedType(model, { engine, gpu, dtype, given: request.dtype }),
     kvDType: "auto",
     utilization: UTILIZATION[engine],
-    batchedTokens: BATCHED_TOKENS,
+    ...batchLimits({ engine, gpu }, { context, isWhole: !generates(model) }, request.serve),
     cudaGraphs: true,
     attention: attentionOf(model, request, engine),
     padded: request.padded ?? true,

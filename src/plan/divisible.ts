@@ -5,7 +5,7 @@ import { cannotDivide } from "../model/errors/plan_errors.js";
 import { matchesTarget } from "./blocks/target_names.js";
 import { requireExpertRanks } from "./job/experts.js";
 import type { PlanOptions, TrainOptions } from "./job/options.js";
-import { requireServed, requireTensorParallel } from "./serve/served_by.js";
+import { requirePipeline, requireServed, requireTensorParallel } from "./serve/served_by.js";
 import {
   isMoe,
   type LayerShape,
@@ -33,6 +33,7 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
   if (options.mode === "serve") {
     requireServed(model, options);
     requireTensorParallel(model, options);
+    requirePipeline(options);
   }
   for (const { layer } of layers) {
     requireLayer(layer, tensor, expert);

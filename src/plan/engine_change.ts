@@ -8,6 +8,7 @@ import { gpuNamed } from "./device/gpus.js";
 import { requireDivisible } from "./divisible.js";
 import { HAVE_NONE } from "./job/experts.js";
 import type { Engine } from "./job/options.js";
+import { hasPipeline } from "./serve/served_by.js";
 import type { ModelShape } from "./shape/model_shape.js";
 
 const BEGINS = "left out for ";
@@ -92,7 +93,7 @@ export function withEngine(model: ModelShape, request: PlanRequest, engine: Engi
     type !== undefined && !NO_CACHE_TYPE[engine].includes(type);
   const keepsKeys = has(kvDType);
   const keepsValues = has(valueDType) && (isLlamaCpp || valueDType === kvDType);
-  const keepsPipeline = pipeline !== undefined && engine !== "tgi";
+  const keepsPipeline = pipeline !== undefined && hasPipeline(engine);
   const keepsExperts = expert !== undefined && !HAVE_NONE.has(engine);
   const isAuto = (type: typeof kvDType): boolean => type === undefined || type === "auto";
   const lost = [

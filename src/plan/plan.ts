@@ -16,6 +16,7 @@ import {
 } from "./job/options.js";
 import { describeModel } from "./model_facts.js";
 import { type PlanFigures, savingsOf } from "./savings.js";
+import { blocksOfRequest } from "./serve/block_groups.js";
 import { planServing, type ServingPlan } from "./serve/plan_serving.js";
 import type { ModelShape } from "./shape/model_shape.js";
 import { hostParts } from "./train/host.js";
@@ -154,6 +155,14 @@ function servingWith(
     maxConcurrency: fits.maxBatch,
     longestContext,
     utilization: options.utilization,
+    ...(room?.blocks === undefined
+      ? {}
+      : {
+          blocks: room.blocks,
+          logConcurrency:
+            Math.floor(room.bytes / room.blocks.bytes) /
+            blocksOfRequest(room.blocks, options.context),
+        }),
   };
 }
 

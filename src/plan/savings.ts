@@ -9,6 +9,7 @@ import { supportsFlash } from "./device/gpus.js";
 import { isBlockType } from "./job/cache_types.js";
 import type { Engine, PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { unlessRefused } from "./refusal.js";
+import { hasFp8Weights, isPaged } from "./serve/served_by.js";
 import type { ModelShape } from "./shape/model_shape.js";
 import { flagsOf, type PlanWords, requestOf } from "./words.js";
 
@@ -18,7 +19,7 @@ interface Technique<Options> {
   /** The line to change in the program. */
   readonly program: string | ((options: Options) => string);
   /** The options that apply it; null if it is already in use or does not apply. */
-  readonly words: (options: Options) => PlanWords | null;
+  readonly words: (options: Options, model: ModelShape) => PlanWords | null;
   /** Other options take the defaults of the new method instead of staying as they are. */
   readonly isMethod?: boolean;
 }
@@ -170,7 +171,7 @@ const TRAINING: readonly Technique<TrainOptions>[] = [
 /** Options of the engines' own servers; "" where one has none. */
 const ENGINE_OPTIONS: Readonly<Record<Engine, ServerOptions>> = {
   transformers: {
-    cache: "",
+    cache: 'cache_implementation="quantized", cache_config={"backend": "hqq", "nbits": 8}',
     fp8: "FineGrainedFP8Config()",
     tensor: () => 'tp_plan="auto"',
     noGraphs: "",
@@ -208,6 +209,15 @@ interface ServerOptions {
   readonly noGraphs: string;
 }
 
+/** transformers' QuantizedCache has integers, llama.cpp blocks. */
+const CACHE_IN_8_BITS: Readonly<Partial<Record<Engine, "int8" | "q8_0">>> = {
+  transformers: "int8",
+  "llama.cpp": "q8_0",
+};
+
+const isFourBit = ({ quantize }: ServeOptions): boolean =>
+  quantize === "int4" || quantize?.startsWith("nf4") === true;
+
 const isLlamaCpp = ({ engine }: ServeOptions): boolean => engine === "llama.cpp";
 
 const SERVING: readonly Technique<ServeOptions>[] = [
@@ -215,25 +225,43 @@ const SERVING: readonly Technique<ServeOptions>[] = [
     technique: "cache in 8 bits",
     cost: "slightly lower quality in long contexts",
     program: ({ engine }) => ENGINE_OPTIONS[engine].cache,
-    words: (job) =>
-      job.kvDType === "fp8" || job.kvDType === "int8" || isBlockType(job.kvDType)
+    words: (job, model) =>
+      job.kvDType === "fp8" ||
+      job.kvDType === "int8" ||
+      isBlockType(job.kvDType) ||
+      !(
+        isLlamaCpp(job) ||
+        isPaged(model) ||
+        (job.engine !== "tgi" && job.engine !== "transformers")
+      )
         ? null
-        : { kvDtype: isLlamaCpp(job) ? "q8_0" : "fp8" },
+        : { kvDtype: CACHE_IN_8_BITS[job.engine] ?? "fp8" },
   },
   {
     technique: "weights in fp8",
     cost: "faster only on Ada, Hopper and later",
     program: ({ engine }) => ENGINE_OPTIONS[engine].fp8,
-    words: (job) => (job.quantize === null && !isLlamaCpp(job) ? { quantize: "fp8" } : null),
+    words: (job, model) =>
+      job.quantize === null && !isLlamaCpp(job) && hasFp8Weights(model)
+        ? { quantize: "fp8" }
+        : null,
   },
   {
     technique: "weights in int4",
     cost: "lower quality; needs a quantized checkpoint",
     program: (job) => (isLlamaCpp(job) ? "a Q4_0 file" : "an AWQ or GPTQ checkpoint"),
-    words: (job) =>
-      job.quantize === "int4" || job.quantize?.startsWith("nf4") === true
+    words: (job, model) =>
+      isFourBit(job) || !(isLlamaCpp(job) || isPaged(model)) ? null : { quantize: "int4" },
+  },
+  {
+    technique: "weights in nf4",
+    cost: "lower quality; dequantized in each pass",
+    program: "BitsAndBytesConfig(load_in_4bit=True)",
+    // For models that AWQ and GPTQ are not made for: it replaces linear layers of any class of transformers and diffusers.
+    words: (job, model) =>
+      isFourBit(job) || job.engine !== "transformers" || isPaged(model)
         ? null
-        : { quantize: "int4" },
+        : { quantize: "nf4" },
   },
   {
     technique: "twice the tensor parallelism",
@@ -273,8 +301,8 @@ export function savingsOf(
   const now = figuresOf(model, options);
   const techniques =
     options.mode === "train"
-      ? TRAINING.map((each) => stated(each, options))
-      : SERVING.map((each) => stated(each, options));
+      ? TRAINING.map((each) => stated(each, options, model))
+      : SERVING.map((each) => stated(each, options, model));
   return techniques
     .flatMap(({ technique, cost, program, words, isMethod }) => {
       const chosen =
@@ -318,12 +346,12 @@ function gapWords(bytes: number, gapBytes: number): string {
     : "";
 }
 
-function stated<Options>(technique: Technique<Options>, options: Options) {
+function stated<Options>(technique: Technique<Options>, options: Options, model: ModelShape) {
   const { program, words } = technique;
   return {
     ...technique,
     program: typeof program === "string" ? program : program(options),
-    words: words(options),
+    words: words(options, model),
   };
 }
 

@@ -138,6 +138,15 @@ const SERVING: readonly Setting<ServeOptions>[] = [
     ],
   },
   {
+    flag: "--max-num-seqs",
+    group: "serve",
+    key: "maxSequences",
+    reasons: [
+      [(_, { engine }) => engine !== "vllm", "vllm alone is planned with this limit"],
+      [() => true, "a pass takes more memory than sampling for so many sequences"],
+    ],
+  },
+  {
     flag: "--no-cuda-graphs",
     group: "serve",
     key: "cudaGraphs",

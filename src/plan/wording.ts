@@ -50,7 +50,7 @@ export function roomWords(
     kvTokens,
     maxConcurrency,
     longestContext,
-    engine,
+    logConcurrency,
   }: NonNullable<PlanJson["serving"]>,
   { longestSequence }: Pick<PlanJson["model"], "longestSequence">,
 ): string {
@@ -67,9 +67,9 @@ export function roomWords(
   if (windows === undefined) {
     return `room for ${tokens}: ${these}`;
   }
-  return engine === "vllm" || engine === "sglang" || engine === "tgi"
-    ? `room for ${these}; ${tokens} if all layers kept each of them${engine === "vllm" ? ", as its log counts" : ""}`
-    : `room for ${these}`;
+  return logConcurrency === undefined
+    ? `room for ${these}`
+    : `room for ${these}; vLLM's log: ${tokens}, maximum concurrency ${logConcurrency.toFixed(2)}x at this context`;
 }
 
 /** "58.5 GiB planned, 56.1 GiB measured": the first line of a comparison. */

@@ -62,6 +62,7 @@ export interface PlanWords {
   readonly gpuLayers?: number;
   readonly utilization?: number;
   readonly batchedTokens?: number;
+  readonly maxNumSeqs?: number;
   readonly cudaGraphs?: boolean;
 }
 
@@ -84,6 +85,7 @@ const ONLY_SERVING = [
   "gpuLayers",
   "utilization",
   "batchedTokens",
+  "maxNumSeqs",
 ] as const satisfies readonly (keyof PlanWords)[];
 const ONLY_TRAINING = [
   "method",
@@ -283,6 +285,7 @@ function servingOf(words: PlanWords): NonNullable<PlanRequest["serve"]> {
     gpuLayers: words.gpuLayers,
     utilization: words.utilization,
     batchedTokens: words.batchedTokens,
+    maxSequences: words.maxNumSeqs,
     cudaGraphs: words.cudaGraphs,
   });
 }

@@ -208,6 +208,46 @@ test("a row of --fit is what its method plans", () => {
   }
 });
 
+/** Twenty combinations, the same in each run. */
+test("rows of --fit --serve, also of the page's table, are what each device plans", () => {
+  let seed = 20_261_127;
+  const pick = <Value>(values: readonly Value[]): Value => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+    return values[Math.floor((seed / 2 ** 31) * values.length)] as Value;
+  };
+  const names = [
+    "llama-3.1-8b",
+    "gemma3-1b",
+    "gpt-oss-20b",
+    "qwen3-30b-a3b",
+    "jamba",
+    "mamba-130m",
+  ];
+  for (let round = 0; round < 20; round++) {
+    const name = pick(names);
+    const gpu = pick(GPUS);
+    const engine = pick(["vllm", "sglang", "tgi", "llama.cpp", "transformers"]);
+    const words = `--serve --engine ${engine} --context ${pick([512, 2048, 16_384])} --concurrency ${pick([1, 5, 64])}`;
+    const device = `--gpu ${gpu.name.replaceAll(" ", "_")}`;
+    const model = shapeOf(name);
+    const [row] = fitTable(model, requestFor(words), [gpu]);
+    const label = `${name} ${words} ${device}`;
+    expect([label, row?.device, row?.method]).toEqual([label, gpu.name, engine]);
+    const { fits, maxBatch = 0, maxSequence = 0 } = row ?? {};
+    const holds = (changes: string): boolean =>
+      replayed(model, `${words} ${device} ${changes}`).fits;
+    expect([label, fits]).toEqual([label, holds("")]);
+    for (const [flag, most] of [
+      ["--concurrency", maxBatch],
+      ["--context", maxSequence],
+    ] as const) {
+      if (most > 0) {
+        expect([label, flag, most, holds(`${flag} ${most}`)]).toEqual([label, flag, most, true]);
+      }
+    }
+  }
+});
+
 /** The allocator's gaps change with the length: of the first job, 3,712 tokens fit, but 3,136 do not. */
 test.each([
   ["llama-3.1-70b", "--fsdp 8 --method qlora --gpu v100-32gb"],

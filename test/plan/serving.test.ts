@@ -276,7 +276,8 @@ describe("latent attention: bytes of one token in the cache of", () => {
       return digits === undefined ? undefined : Number(digits.replaceAll(",", ""));
     };
     expect(older({ pp: 2 })).toBe(heads / 2);
-    expect(older({ pp: 3, tp: 4 })).toBe(heads / 12);
+    expect(older({ pp: 3 })).toBe(heads / 3);
+    expect(older({ tp: 4 })).toBe(heads / 4);
     const llama = { engine: "llama.cpp" } as const;
     expect(older({ ...llama, gpuLayers: 10 })).toBe(58_752 / 3);
     expect(older({ ...llama, gpuLayers: 0 })).toBeUndefined();
@@ -402,6 +403,72 @@ describe("tensor parallelism that an engine does not have", () => {
   });
 });
 
+describe("a division that an engine does not have", () => {
+  const accepts = (engine: Engine, words: PlanWords, name = "llama-3.1-8b"): boolean => {
+    try {
+      served(name, { engine, ...words });
+      return true;
+    } catch (error) {
+      expect((error as Error).message).toMatch(/^TM-E0(?:86|02) [^\n]+; [^\n]+$/);
+      return false;
+    }
+  };
+  const of = (words: PlanWords, name?: string): Engine[] =>
+    ENGINES.filter((engine) => accepts(engine, words, name));
+
+  test("is refused in one line, whatever the engine", () => {
+    expect(of({ tp: 2 })).toEqual(ENGINES);
+    expect(of({ pp: 2 })).toEqual(["transformers", "vllm", "sglang", "llama.cpp"]);
+    expect(of({ tp: 2, pp: 2 })).toEqual(["vllm", "sglang"]);
+    expect(of({ ep: 2 })).toEqual([]);
+    expect(of({ tp: 2, ep: 2 }, "mixtral")).toEqual(["transformers", "vllm", "sglang"]);
+    expect(of({ tp: 2, ep: 2, pp: 2 }, "mixtral")).toEqual(["vllm", "sglang"]);
+    expect(of({ cp: 2 })).toEqual([]);
+  });
+
+  test("names what to use instead", () => {
+    expect(() => served("llama-3.1-8b", { engine: "tgi", tp: 2, pp: 2 })).toThrow(
+      /TM-E086 tgi has no pipeline parallelism; use --tp 4 instead of --pp 2, or --engine vllm or sglang$/,
+    );
+  });
+});
+
+describe("a saving is a technique that exists for the model", () => {
+  const h100 = gpuNamed("h100") as Gpu;
+  const changes = (name: string, engine: Engine): string[] =>
+    served(name, { engine, gpu: h100, context: 448 })
+      .savings.map(({ change }) => change)
+      .filter((change) => /quantize|kv-dtype/.test(change))
+      .sort();
+
+  const DECODER = ["--kv-dtype fp8", "--quantize fp8", "--quantize int4"];
+  test.each<[string, Engine, string[]]>([
+    ["llama-3.1-8b", "vllm", DECODER],
+    ["llama-3.1-8b", "tgi", DECODER],
+    ["llava", "sglang", DECODER],
+    ["llama-3.1-8b", "transformers", ["--kv-dtype int8", "--quantize fp8", "--quantize int4"]],
+    ["llama-3.1-8b", "llama.cpp", ["--kv-dtype q8_0", "--quantize int4"]],
+    // Diffusion, images, CLIP: bitsandbytes alone.
+    ["sdxl-unet", "transformers", ["--quantize nf4"]],
+    ["flux.1-dev", "transformers", ["--quantize nf4"]],
+    ["vit-b", "transformers", ["--quantize nf4"]],
+    ["clip", "transformers", ["--quantize nf4"]],
+    ["resnet50", "transformers", []],
+    // Encoders, T5 and Whisper have linear layers, but neither AWQ nor GPTQ, nor quantized caches outside vLLM.
+    ["bert-base", "transformers", ["--quantize fp8", "--quantize nf4"]],
+    ["t5-small", "transformers", ["--quantize fp8", "--quantize nf4"]],
+    ["t5-small", "tgi", ["--quantize fp8"]],
+    ["whisper-small", "transformers", ["--quantize fp8", "--quantize nf4"]],
+    ["whisper-small", "vllm", ["--kv-dtype fp8", "--quantize fp8"]],
+    ["bert-base", "llama.cpp", ["--quantize int4"]],
+    // State spaces have no keys and values, and engines do not quantize their mixers.
+    ["mamba-130m", "transformers", ["--quantize nf4"]],
+    ["mamba-130m", "tgi", []],
+  ])("of %s with %s", (name, engine, expected) => {
+    expect(changes(name, engine)).toEqual(expected);
+  });
+});
+
 describe("sentences about serving", () => {
   test("name a type of the cache only where there is one", () => {
     const words = (name: string): string => served(name, {}).assumptions.join();
@@ -423,6 +490,21 @@ describe("sentences about serving", () => {
       expect(limits(engine)).toMatch(/kernels of \w+ for a cache in fp8/);
       expect(limits(engine)).not.toMatch(/vllm|fp8e4nv/i);
     }
+  });
+
+  test("name a soft cap that a kernel leaves out or refuses", () => {
+    const limits = (words: PlanWords, name = "gemma-2-9b"): string =>
+      served(name, words).limits.join();
+    expect(limits({})).toMatch(/sdpa of transformers leaves out the soft cap/);
+    expect(limits({ attention: "eager" })).not.toContain("soft cap");
+    expect(limits({ attention: "flash" })).not.toContain("soft cap");
+    expect(limits({ engine: "vllm" })).not.toContain("soft cap");
+    const old = { engine: "vllm", gpu: gpuNamed("v100-32gb") as Gpu } as const;
+    expect(limits(old)).toMatch(/needs Ampere or later; on V100-32GB/);
+    expect(limits(old, "gemma3-1b")).not.toContain("soft cap");
+    const bytes = (attention: "eager" | "sdpa"): number =>
+      bytesOf(served("gemma-2-9b", { attention, context: 4096 }), "temporaries");
+    expect(bytes("eager")).toBeGreaterThan(bytes("sdpa") + 16 * 4096 * 4096 * 2);
   });
 
   test("name mxfp4 as such", () => {

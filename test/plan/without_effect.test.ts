@@ -124,7 +124,7 @@ describe("a model that does not fit", () => {
 
   test("sequences that do not fit depend on their length and number", () => {
     const words: PlanWords = { serve: true, engine: "vllm" };
-    const given: PlanWords = { ...words, concurrency: 100_000, context: 8192 };
+    const given: PlanWords = { ...words, concurrency: 256, context: 8192 };
     expect(figures("llama-3.1-8b", given)?.limits).toEqual([]);
   });
 });

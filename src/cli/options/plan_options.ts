@@ -211,7 +211,16 @@ export function withPlanOptions(command: Command): void {
       "with --serve: share of the device that the engine uses (default: the engine's)",
       parseShare,
     )
-    .option("--batched-tokens <n>", "with --serve: tokens per pass (default: 8192)", parseSize)
+    .option(
+      "--batched-tokens <n>",
+      "with --serve: tokens per pass (default: the engine's for --gpu)",
+      parseSize,
+    )
+    .option(
+      "--max-num-seqs <n>",
+      "with --serve --engine vllm: sequences that it runs at once (default: its server's for --gpu)",
+      parseSize,
+    )
     .option("--no-cuda-graphs", "with --serve: capture no CUDA graphs");
 }
 

@@ -84,6 +84,18 @@ export interface PlanComparisonJson {
   explanation: string;
 }
 
+/** Groups of layers that take blocks from one pool. */
+export interface PlanBlocksJson {
+  /** Tokens of a block; 0: of states alone. */
+  tokens: number;
+  /** One block in all layers of a group. */
+  bytes: Bytes;
+  /** Tokens of a pass, which layers with a window hold beside it. */
+  batchedTokens: number;
+  /** Layers with a window, positions that they read from an encoder, or a state; otherwise they keep all tokens. */
+  groups: { count: number; window?: number; source?: number; state?: boolean }[];
+}
+
 /** `tidemark.plan/1` */
 export interface PlanJson {
   schema: "tidemark.plan/1";
@@ -167,6 +179,10 @@ export interface PlanJson {
     maxConcurrency: number;
     longestContext: number;
     utilization: number;
+    /** How vLLM groups its layers. */
+    blocks?: PlanBlocksJson;
+    /** "Maximum concurrency" of vLLM's log, for requests of this context. */
+    logConcurrency?: number;
   };
   comparison?: PlanComparisonJson;
   limits: string[];

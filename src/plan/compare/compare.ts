@@ -2,10 +2,12 @@
 import { formatBytesBriefly, formatExactCount } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
 import type {
+  PlanBlocksJson,
   PlanComparisonJson,
   PlanJson,
   PlanPartName,
 } from "../../model/documents/plan_document.js";
+import { blocksOfRequest } from "../serve/block_groups.js";
 import type { VllmLog } from "../serve/vllm_log.js";
 
 /** Groups that a snapshot's categories and a plan's parts both know. */
@@ -167,13 +169,28 @@ export function compareVllm(plan: PlanJson, log: VllmLog, file: string): PlanCom
 const CACHE = "KV cache";
 
 /** Versions that print only the number of blocks or tokens: with the plan's bytes of a token. */
-function cacheOf({ serving }: PlanJson, { cacheBytes, cacheTokens }: VllmLog): Bytes | undefined {
-  return (
-    cacheBytes ??
-    (cacheTokens === undefined || serving === undefined
-      ? undefined
-      : cacheTokens * serving.kvBytesPerToken)
-  );
+function cacheOf({ serving }: PlanJson, log: VllmLog): Bytes | undefined {
+  const { cacheBytes, cacheTokens } = log;
+  if (cacheBytes !== undefined || cacheTokens === undefined || serving === undefined) {
+    return cacheBytes;
+  }
+  const { blocks } = serving;
+  return blocks === undefined || blocks.tokens === 0
+    ? cacheTokens * serving.kvBytesPerToken
+    : blocksInLog(blocks, log) * blocks.bytes;
+}
+
+/** Versions count tokens of a group, or those of as many requests as fit: the concurrency tells which. */
+function blocksInLog(
+  blocks: PlanBlocksJson,
+  { cacheTokens = 0, requestTokens = 0, concurrency = 0 }: VllmLog,
+): number {
+  const requests = cacheTokens / requestTokens;
+  if (requestTokens > 0 && Math.abs(requests - concurrency) <= 0.006 + concurrency / 1000) {
+    return requests * blocksOfRequest(blocks, requestTokens);
+  }
+  const groups = blocks.groups.reduce((sum, { count }) => sum + count, 0);
+  return (cacheTokens / blocks.tokens) * groups;
 }
 
 /** Weights are planned to a percent: a log whose weights differ by more is of another job. */
@@ -218,6 +235,25 @@ function outside({ parts }: PlanJson): Bytes {
   );
 }
 
+/** Requests that the planned groups of layers hold in the cache of the log. */
+function concurrencyWords({ serving }: PlanJson, log: VllmLog): string[] {
+  const { cacheBytes = 0, requestTokens, concurrency } = log;
+  if (serving?.blocks === undefined || requestTokens === undefined || concurrency === undefined) {
+    return [];
+  }
+  const { blocks } = serving;
+  const held = Math.floor(
+    (cacheBytes > 0 ? cacheBytes : (cacheOf({ serving } as PlanJson, log) ?? 0)) / blocks.bytes,
+  );
+  const planned = held / blocksOfRequest(blocks, requestTokens);
+  const requests = `${formatExactCount(requestTokens)} tokens`;
+  return Math.abs(planned / concurrency - 1) < 0.01
+    ? [`maximum concurrency ${concurrency}x for ${requests}, as planned`]
+    : [
+        `vLLM's maximum concurrency for ${requests} is ${concurrency}x, that of the plan in the same cache ${planned.toFixed(2)}x: a different --batched-tokens (the plan has ${blocks.batchedTokens}) or --kv-dtype`,
+      ];
+}
+
 function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["parts"]): string {
   const { serving } = plan;
   const sentences: string[] = [];
@@ -241,12 +277,21 @@ function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["pa
   ) {
     const perToken = log.cacheBytes / log.cacheTokens;
     const near = Math.abs(perToken / serving.kvBytesPerToken - 1) < 0.01;
+    const { blocks } = serving;
+    const groups = blocks?.groups.reduce((sum, { count }) => sum + count, 0) ?? 1;
+    const inGroups =
+      groups > 1 &&
+      blocks !== undefined &&
+      Math.abs((blocksInLog(blocks, log) * blocks.bytes) / log.cacheBytes - 1) < 0.01;
     sentences.push(
-      near
-        ? `${serving.kvBytesPerToken} B of cache per token, as planned`
-        : `vLLM's cache takes ${Math.round(perToken)} B per token, the plan ${serving.kvBytesPerToken} B: a different --kv-dtype or --tp, or layers with windows that share pages`,
+      inGroups
+        ? `${Math.round(perToken)} B of cache per token, as planned: vLLM has ${groups} groups of layers, whose blocks of ${blocks.tokens} tokens take ${formatBytesBriefly(blocks.bytes)} each`
+        : near
+          ? `${serving.kvBytesPerToken} B of cache per token, as planned`
+          : `vLLM's cache takes ${Math.round(perToken)} B per token, the plan ${serving.kvBytesPerToken} B: a different --kv-dtype or --tp, or layers with windows that share pages`,
     );
   }
+  sentences.push(...concurrencyWords(plan, log));
   if (
     log.utilization !== undefined &&
     serving !== undefined &&

@@ -111,6 +111,8 @@ export interface ServeOptions {
   readonly utilization: number;
   /** Tokens of one forward pass (chunked prefill). */
   readonly batchedTokens: number;
+  /** That the engine runs at once: vLLM profiles its sampler with so many (`max_num_seqs`). */
+  readonly maxSequences: number;
   readonly cudaGraphs: boolean;
   readonly attention: AttentionImplementation;
   readonly padded: boolean;

@@ -161,7 +161,7 @@ export function cachedTower({ towers, head }: ModelShape): TowerShape | undefine
   return head.kind === "language" && isCausal === true ? last : undefined;
 }
 
-function bytesOfToken(shape: AttentionShape, format: CacheFormat): Bytes {
+export function bytesOfToken(shape: AttentionShape, format: CacheFormat): Bytes {
   if (shape.latent && format.latent.startsWith("rows")) {
     const { kvRank, rotarySize } = shape.latent;
     const again = format.latent === "rows and values" ? kvRank * format.valueBytes : 0;
@@ -174,7 +174,7 @@ function bytesOfToken(shape: AttentionShape, format: CacheFormat): Bytes {
   return heads * (shape.headSize * format.keyBytes + valueSize * format.valueBytes);
 }
 
-function stateOf(layer: LayerShape, format: CacheFormat): Bytes {
+export function stateOf(layer: LayerShape, format: CacheFormat): Bytes {
   if (layer.kind !== "state-space") {
     return 0;
   }

@@ -11,11 +11,15 @@
  */
 import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
-import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
+import type {
+  PlanBlocksJson,
+  PlanPartJson,
+  PlanPartName,
+} from "../../model/documents/plan_document.js";
 import { modelTape, type StageChoice } from "../blocks/model_tape.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
 import { quantizationOf } from "../job/loading.js";
-import { convertsFile, type Engine, type ServeOptions } from "../job/options.js";
+import { bytesOfCompute, convertsFile, type Engine, type ServeOptions } from "../job/options.js";
 import { layerCount, type ModelShape } from "../shape/model_shape.js";
 import { countedParameters, productsOf, productWords } from "../tape/products.js";
 import type { Tape } from "../tape/tape.js";
@@ -28,6 +32,7 @@ import {
   cacheFormat,
   cacheShape,
 } from "./attention_cache.js";
+import { blockGroups, inGroups, tokensOfBlocks } from "./block_groups.js";
 import { passOf, servingRules, weightsTape } from "./forward_pass.js";
 import { placedWeights } from "./llama_cpp.js";
 import { fillsShare, generates, hasGraphs, servedShape } from "./served_by.js";
@@ -40,8 +45,7 @@ const BLOCK_TOKENS: Readonly<Record<Engine, number>> = {
   tgi: 1,
   "llama.cpp": 256,
 };
-/** Sequences that the engines profile at once, and bytes of a sampled logit: fp32, probabilities, sorted copies. */
-const PROFILED_SEQUENCES = 256;
+/** Bytes of a sampled logit: fp32, probabilities, sorted copies. */
 const SAMPLED_LOGIT_BYTES = 16;
 const UNKNOWN_FACTOR = 2.5;
 
@@ -69,6 +73,8 @@ export interface CacheRoom {
   /** How these bytes come about. */
   readonly formula: string;
   readonly tokens: number;
+  /** Of vLLM, unless its layers differ in size. */
+  readonly blocks?: PlanBlocksJson;
   bytesOf(tokens: number): Bytes;
   /** Sequences of `tokens` that it holds at once; Infinity for a model without a cache. */
   sequencesOf(tokens: number): number;
@@ -124,14 +130,17 @@ function planStage(
     (file ? fileBytes(model, options, stage) : undefined) ??
     tape.parameters.reduce((sum, each) => sum + each.bytes, 0);
   const sampler = samplerBytes(model, options, stage);
-  const forward = pass.bytes + sampler;
+  const forward = Math.max(pass.bytes, sampler);
   const parts = [
     part("weights", weights, 0.006 * factor, {
       formula: placed?.formula ?? weightsFormula(model, options, tape),
       source: "the configuration's shapes; each matrix counted",
     }),
     part("temporaries", forward, 0.35 * factor, {
-      formula: `${pass.formula}${sampler > 0 ? `, and the sampler of ${PROFILED_SEQUENCES} sequences` : ""}`,
+      formula:
+        forward > pass.bytes
+          ? `the sampler of ${options.maxSequences} sequences, beside the rows of a pass of ${options.batchedTokens} tokens`
+          : pass.formula,
       source: isLlamaCpp
         ? "lifetimes of all tensors of a batch; llama.cpp's compute buffer"
         : "lifetimes of all tensors of a prefill",
@@ -197,8 +206,11 @@ function withCache(
   },
 ): Omit<ServingPlan, "hostBytes" | "rank"> {
   const { engine, gpu } = options;
-  const cache = cacheShape(model, cacheFormat(model, options, stage.layers));
-  const block = BLOCK_TOKENS[engine];
+  const format = cacheFormat(model, options, stage.layers);
+  const own = cacheShape(model, format);
+  const blocks = engine === "vllm" ? blockGroups(model, format, options.batchedTokens) : null;
+  const cache = blocks === null ? own : inGroups(own, blocks);
+  const block = Math.max(BLOCK_TOKENS[engine], blocks?.tokens ?? 0);
   const oneSequence = bytesOfSequence(cache, options.context, block);
   const wanted = oneSequence * options.concurrency;
   const outside = (options.tensor > 2 ? 420 : options.tensor > 1 ? 250 : 0) * 2 ** 20;
@@ -209,9 +221,9 @@ function withCache(
   const preallocates = fillsShare(model, engine);
   const { left, formula: roomFormula } = roomOf(options, parts, fixed);
   const room = Math.max(0, left);
-  const perToken = bytesOfNextToken(cache);
+  const perToken = bytesOfNextToken(own);
   const sketch: PartSketch = {
-    formula: `${counted(options.concurrency, "sequence")} x ${cacheWords(cache, options)}`,
+    formula: `${counted(options.concurrency, "sequence")} x ${cacheWords(cache, options, block)}`,
     source: "keys and values of each layer; one latent row with MLA",
   };
   const add = (name: PlanPartName, bytes: Bytes, how: PartSketch): void => {
@@ -246,11 +258,11 @@ function withCache(
     tape,
     parts: all,
     kvBytesPerToken: Math.round(perToken),
-    windows: cache.windows.map(({ window, bytesPerToken }) => ({
+    windows: own.windows.map(({ window, bytesPerToken }) => ({
       tokens: wholeBlocks(window, engine),
       bytesPerToken: Math.round(bytesPerToken),
     })),
-    bytesPerSequence: Math.round(cache.bytesPerSequence),
+    bytesPerSequence: Math.round(own.bytesPerSequence),
     parameters: tape.parameters.reduce((sum, each) => sum + each.elements, 0),
     room: preallocates
       ? {
@@ -258,7 +270,13 @@ function withCache(
           left,
           formula: roomFormula,
           bytesOf: (tokens) => bytesOfSequence(cache, tokens, block),
-          tokens: perToken > 0 ? Math.floor(room / perToken / block) * block : 0,
+          tokens:
+            blocks !== null
+              ? tokensOfBlocks(blocks, Math.floor(room / blocks.bytes))
+              : perToken > 0
+                ? Math.floor(room / perToken / block) * block
+                : 0,
+          ...(blocks === null ? {} : { blocks }),
           sequencesOf: (tokens) => {
             const one = bytesOfSequence(cache, tokens, block);
             return one > 0 ? Math.floor(room / one) : Number.POSITIVE_INFINITY;
@@ -298,9 +316,9 @@ const TGI_CACHE_SHARE = 0.95;
  * "2048 tokens x 131072 B", with what windows, an encoder and states add. The product is the cache of one sequence: tokens
  * are those that are held, in whole blocks.
  */
-function cacheWords(cache: CacheShape, { context, engine }: ServeOptions): string {
+function cacheWords(cache: CacheShape, { context }: ServeOptions, block: number): string {
   const product = (tokens: number, of: string, bytes: Bytes): string[] =>
-    bytes > 0 ? [`${wholeBlocks(tokens, engine)} tokens${of} x ${Math.round(bytes)} B`] : [];
+    bytes > 0 ? [`${Math.ceil(tokens / block) * block} tokens${of} x ${Math.round(bytes)} B`] : [];
   const state = cache.bytesPerSequence;
   const words = [
     ...product(context, "", cache.bytesPerToken),
@@ -319,15 +337,19 @@ function wholeBlocks(tokens: number, engine: Engine): number {
   return Math.ceil(tokens / block) * block;
 }
 
-/** The last rank of a pipeline alone samples (`_dummy_sampler_run` of vLLM). */
+/**
+ * The last rank of a pipeline alone samples, after its pass, whose last rows it still has (`profile_run` and
+ * `_dummy_sampler_run` of vLLM).
+ */
 function samplerBytes(
   model: ModelShape,
-  { engine }: ServeOptions,
+  { engine, dtype, batchedTokens, maxSequences }: ServeOptions,
   { index, count }: StageChoice,
 ): Bytes {
-  const { head } = model;
+  const { head, towers } = model;
+  const rows = batchedTokens * (towers.at(-1)?.hidden ?? 0) * bytesOfCompute(dtype);
   return fillsShare(model, engine) && generates(model) && index === count - 1
-    ? PROFILED_SEQUENCES * head.outputs * SAMPLED_LOGIT_BYTES
+    ? rows + maxSequences * head.outputs * SAMPLED_LOGIT_BYTES
     : 0;
 }
 

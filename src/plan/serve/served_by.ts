@@ -120,10 +120,46 @@ export function requireTensorParallel(model: ModelShape, { engine, tensor }: Ser
 
 const ENGINES_OF_MANY = ["vllm", "sglang"] as const;
 
+/** text-generation-inference has shards (`--num-shard`) and no stages. */
+export function hasPipeline(engine: Engine): boolean {
+  return engine !== "tgi";
+}
+
+/** How engines that divide either layers or tensors are told which; those absent divide both at once. */
+const EITHER: Readonly<Partial<Record<Engine, string>>> = {
+  transformers: "tp_plan and device_map of from_pretrained are mutually exclusive",
+  "llama.cpp": "--split-mode is layer, row or tensor",
+};
+
+/** @throws TidemarkError TM-E086 for a pipeline that the engine does not have, or not beside tensor parallelism */
+export function requirePipeline({ engine, tensor, pipeline }: ServeOptions): void {
+  if (pipeline === 1) {
+    return;
+  }
+  if (!hasPipeline(engine)) {
+    throw cannotDivide(
+      `${engine} has no pipeline parallelism`,
+      `use --tp ${tensor * pipeline} instead of --pp ${pipeline}, or --engine ${ENGINES_OF_MANY.join(" or ")}`,
+    );
+  }
+  const either = EITHER[engine];
+  if (tensor > 1 && either !== undefined) {
+    throw cannotDivide(
+      `${engine} divides a model by layers or by tensors, not by both: ${either}`,
+      `use --tp or --pp alone, or --engine ${ENGINES_OF_MANY.join(" or ")}`,
+    );
+  }
+}
+
 function hasAttention({ towers }: ModelShape): boolean {
   return (towers.at(-1)?.layers ?? []).some(
     ({ layer }) => layer.kind === "transformer" && layer.attention !== null,
   );
+}
+
+/** Whether fp8 of the engines quantizes its weights: linear layers of text, and not the mixers of state spaces. */
+export function hasFp8Weights(model: ModelShape): boolean {
+  return readsText(model) && model.head.kind !== "pairs" && hasAttention(model);
 }
 
 /** What is loaded: engines run an encoder of text for embeddings, without the head that fills masked tokens. */
@@ -143,7 +179,8 @@ export function fillsShare(model: ModelShape, engine: Engine): boolean {
   return engine === "tgi" ? isPaged(model) : engine !== "transformers" && engine !== "llama.cpp";
 }
 
-function isPaged(model: ModelShape): boolean {
+/** Decoders with attention: what engines have paged caches for, and AWQ, GPTQ and quantized caches of transformers are made for. */
+export function isPaged(model: ModelShape): boolean {
   return kindOf(model) === "decoder" && hasAttention(model);
 }
 

@@ -100,7 +100,7 @@ describe("a state space and the MLP after it", () => {
 });
 
 describe("a pipeline of vLLM", () => {
-  const SAMPLER = 256 * 128_256 * 16;
+  const SAMPLER = 1024 * 128_256 * 16;
   /** Formula of the temporaries, and weights, of the rank that is planned. */
   const planned = (pipeline: number, stored: object = {}) => {
     const { model, options } = job("vllm", pipeline);
@@ -117,7 +117,7 @@ describe("a pipeline of vLLM", () => {
     // 11, 11, 10 layers: the first rank has least room for each sequence. 8 each: the last one also samples.
     expect([first.rank, last.rank]).toEqual(["pipeline stage 0 of 3", "pipeline stage 3 of 4"]);
     expect(first.formula).not.toMatch(/sampler/);
-    expect(last.formula).toMatch(/sampler of 256 sequences/);
+    expect(last.formula).toMatch(/sampler of 1024 sequences/);
     expect(last.bytes).toBeGreaterThan(SAMPLER);
   });
 

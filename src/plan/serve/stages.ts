@@ -5,7 +5,7 @@
  * |---|---|
  * | vllm | one more for each of the ranks before the last one, from behind (`get_pp_indices`) |
  * | sglang | one more for each of the last ranks (`get_pp_indices`) |
- * | transformers, tgi | spread evenly |
+ * | transformers | spread evenly |
  * | llama.cpp | the output is one more layer, after the others; slot i of n is on device i x devices / n, rounded down (`load_tensors`) |
  */
 import { evenStage, type StageChoice } from "../blocks/model_tape.js";

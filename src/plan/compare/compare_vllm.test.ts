@@ -1,0 +1,52 @@
+/** `--check` of logs whose caches have groups of layers. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { planMemory } from "../plan.js";
+import { readVllmLog } from "../serve/vllm_log.js";
+import { readShape } from "../shape/read_shape.js";
+import { requestOf } from "../words.js";
+import { compareVllm } from "./compare.js";
+
+const MODELS = JSON.parse(
+  readFileSync(
+    fileURLToPath(new URL("../../../test/data/plan/models.json", import.meta.url)),
+    "utf8",
+  ),
+);
+const GEMMA = readShape(MODELS["gemma3-1b"].config, "gemma3-1b", "config.json");
+
+/** vLLM 0.13, class LLM on a device below 70 GiB. */
+const LOG = `[gpu_model_runner.py:3659] Model loading took 1.9148 GiB memory and 1.283947 seconds
+[gpu_worker.py:375] Available KV cache memory: 25.39 GiB
+[kv_cache_utils.py:1291] GPU KV cache size: 950,864 tokens
+[kv_cache_utils.py:1296] Maximum concurrency for 2,048 tokens per request: 461.21x`;
+
+const explained = (log: string, batchedTokens = 8192): string | undefined =>
+  compareVllm(
+    planMemory(GEMMA, requestOf({ serve: true, engine: "vllm", batchedTokens })),
+    readVllmLog(log),
+    "vllm.log",
+  )?.explanation;
+
+test("tokens of a model with windows are those of its groups, and so is the concurrency", () => {
+  expect(explained(LOG)).toMatch(/28671 B of cache per token, as planned: vLLM has 7 groups/);
+  expect(explained(LOG)).toContain("maximum concurrency 461.21x for 2,048 tokens, as planned");
+});
+
+test("newer versions count the tokens of as many requests", () => {
+  const newer = LOG.replace("950,864", Math.floor(461.21 * 2048).toLocaleString("en"));
+  expect(explained(newer)).toMatch(/as planned: vLLM has 7 groups/);
+  const alone = newer.replace(/.*Available.*\n/, "");
+  const plan = planMemory(GEMMA, requestOf({ serve: true, engine: "vllm", batchedTokens: 8192 }));
+  const { measuredBytes = 0 } = compareVllm(plan, readVllmLog(alone), "vllm.log") ?? {};
+  expect(Math.abs(measuredBytes / (25.39 * 2 ** 30) - 1)).toBeLessThan(0.001);
+});
+
+test("another number of tokens per pass is named", () => {
+  const long = LOG.replace("2,048", "32,768").replace("461.21", "78.22");
+  expect(explained(long)).toContain("maximum concurrency 78.22x for 32,768 tokens, as planned");
+  expect(explained(long, 2048)).toMatch(
+    /maximum concurrency for 32,768 tokens is 78\.22x, that of the plan .*: a different --batched-tokens \(the plan has 2048\)/,
+  );
+});
