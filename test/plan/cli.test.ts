@@ -263,7 +263,7 @@ test("serving of a longer context than the device has room for: the longest is n
 test("ZeRO: only what a stage divides is said to be divided", async () => {
   for (const [stage, what] of [
     ["1", "optimizer"],
-    ["2", "optimizer"],
+    ["2", "gradients optimizer"],
     ["3", "gradients optimizer weights"],
   ] as const) {
     const { parts } = await planned("gpt2", "--zero", stage, "--batch", "1");
