@@ -69,8 +69,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   const newest = versions.at(-1);
   const accused = accusedOf(versions, window.endMs);
   const ofAccused = accused === null ? [] : accusedProcesses(accused);
-  const rate = accused === null ? 0 : rateOf(accused).rate;
-  const suspects = accused === null ? [] : fleetSuspects(ofAccused, rate, judging);
+  const suspects = accused === null ? [] : fleetSuspects(ofAccused, rateOf(accused), judging);
   const first = accused === null ? null : firstLeaking(versions, accused);
   const change = changeBetween(versions, first, z);
   const shape: FleetShape = accused !== null ? "leaking" : (newest?.growth?.shape ?? "short");

@@ -14,6 +14,7 @@ import { median } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
 import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
+import type { NewLine } from "./new_lines.js";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -63,6 +64,8 @@ export interface GroupGrowth extends LastingGrowth {
   readonly level: Bytes;
   /** The least limit of its processes; 0: none is known. */
   readonly limit: Bytes;
+  /** The line that shows it, where no earlier version had that line. */
+  readonly newLine?: NewLine;
 }
 
 export interface Judging {

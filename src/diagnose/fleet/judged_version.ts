@@ -3,11 +3,15 @@ import type { FleetProcess } from "./fleet_evidence.js";
 import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
 import type { Unloaded } from "./load_removal.js";
 import { type OddInstance, oddInstances } from "./odd_instances.js";
+import { instancesOf, type NewLine, newLines } from "./new_lines.js";
 import { accusedByPrecedent, clearedByPrecedent } from "./precedent.js";
-import { withSites } from "./site_growth.js";
+import { LEAST_IN_RSS, withSites } from "./site_growth.js";
 
 /** An odd instance that grows by this factor faster explains the leak. */
 const MUCH_FASTER = 4;
+/** A line on a smaller share of the instances that the agent watched is theirs alone, if it watched a few. */
+const MOST_ALONE = 0.4;
+const FEWEST_WATCHED = 3;
 
 export interface JudgedVersion {
   readonly version: string;
@@ -57,9 +61,53 @@ export function judged(
   const names = new Set(odd.map(({ instance }) => instance));
   const others = version.processes.filter(({ process }) => !names.has(process.instance));
   const growth = groupGrowth(others, own);
-  const settled = (found: GroupGrowth) =>
-    withSites(accusedByPrecedent(clearedByPrecedent(found, earlier), earlier), others, own);
-  return { ...version, odd, growth: growth === null ? null : settled(growth) };
+  if (growth === null) {
+    return { ...version, odd, growth };
+  }
+  const settled = withSites(
+    accusedByPrecedent(clearedByPrecedent(growth, earlier), earlier),
+    others,
+    own,
+  );
+  const before = earlier.flatMap(({ processes }) => processes);
+  const [newLine] = newLines(version.processes, before, { ...settled, z: own.z });
+  return {
+    ...version,
+    ...(newLine === undefined
+      ? { odd, growth: settled }
+      : withNewLine({ odd, growth: settled }, newLine, version.processes)),
+  };
+}
+
+/** What a line that no earlier version had says of a version: it leaks, or a few of its instances do. */
+function withNewLine(
+  { odd, growth }: { readonly odd: readonly OddInstance[]; readonly growth: GroupGrowth },
+  newLine: NewLine,
+  processes: readonly Unloaded[],
+): Pick<JudgedVersion, "odd" | "growth"> {
+  const { rate, low, high, instances } = newLine;
+  if (odd.length > 0) {
+    return { odd, growth };
+  }
+  if (growth.shape === "leaking") {
+    return { odd, growth: { ...growth, newLine } };
+  }
+  const leaking = { ...growth, rate, low, high, newLine, shape: "leaking" as const };
+  const watched = instancesOf(processes.filter(({ process }) => process.sites.length > 0));
+  const all = instancesOf(processes);
+  const isAlone =
+    watched.size >= FEWEST_WATCHED && instances.size <= MOST_ALONE * watched.size;
+  // The memory of all instances does not grow like that.
+  const isContradicted = growth.shape !== "short" && growth.high <= LEAST_IN_RSS * rate;
+  if (isAlone || (isContradicted && instances.size <= MOST_ALONE * all.size)) {
+    const alone = [...instances].map((instance) => ({
+      instance,
+      growth: leaking,
+      processes: processes.filter(({ process }) => process.instance === instance),
+    }));
+    return { odd: alone, growth };
+  }
+  return { odd, growth: isContradicted ? growth : leaking };
 }
 
 export function accusedProcesses(version: JudgedVersion): FleetProcess[] {

@@ -9,19 +9,18 @@
  */
 import type { Bytes, Millis } from "../../model/base/units.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
-import { firstFrom } from "../series/medians.js";
 import { median } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
 import { linesOf } from "./fleet_suspects.js";
 import type { GroupGrowth, Judging } from "./group_growth.js";
 import { LEAST_LASTING_MS, lastingByBest, WINDOWS_MS } from "./group_growth.js";
 import type { LastingGrowth } from "./lasting_growth.js";
-import type { Unloaded } from "./load_removal.js";
+import { type Unloaded, workAt } from "./load_removal.js";
 
 /** Largest decrease of a growing site as a share of its rise. */
 const MOST_GIVEN_BACK = 0.2;
 /** RSS that certainly grows by less than this share of a site's rate contradicts it. */
-const LEAST_IN_RSS = 0.5;
+export const LEAST_IN_RSS = 0.5;
 /** Sites that together grow by less than this share of RSS do not explain it. */
 const LEAST_EXPLAINED = 0.4;
 /** RSS that grows without any site may be memory that the allocator keeps, or rising load. It counts as a leak only if it
@@ -100,13 +99,6 @@ function lastingSite(curve: AgeCurve, lasting: LastingGrowth, level: Bytes): Las
       : lasting;
   const isEnough = found.rate * lengthMs > LEAST_OF_SITE * smallestRise(lengthMs, level);
   return found.low > 0 && isEnough ? [found] : [];
-}
-
-/** The requests that a process had served at these times; null: unknown. */
-function workAt(times: readonly number[], { rss, work }: Unloaded): readonly number[] | null {
-  return work === null || work.length === 0
-    ? null
-    : times.map((time) => work[Math.min(work.length - 1, firstFrom(rss.times, time))] as number);
 }
 
 /** Whether what was gained is not given back. */
