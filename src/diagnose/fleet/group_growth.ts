@@ -15,6 +15,7 @@ import { type AgeCurve, ageCurve } from "./age_curve.js";
 import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
 import type { NewLine } from "./new_lines.js";
+import type { SeenLife } from "./seen_lines.js";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -76,6 +77,8 @@ export interface Judging {
   readonly isLoadKnown: boolean;
   /** How far the load moves memory, where it is not the difference that its removal made. */
   readonly loadBytes?: Bytes;
+  /** What the agent saw of the versions before. */
+  readonly before: readonly SeenLife[];
 }
 
 /** The decision of the longest window, or of a shorter one that shows a leak which began in it. null: no readings. */

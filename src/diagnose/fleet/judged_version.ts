@@ -5,6 +5,7 @@ import type { Unloaded } from "./load_removal.js";
 import { type OddInstance, oddInstances } from "./odd_instances.js";
 import { instancesOf, type NewLine, newLines } from "./new_lines.js";
 import { accusedByPrecedent, clearedByPrecedent } from "./precedent.js";
+import { type SeenLife, seenLives } from "./seen_lines.js";
 import { LEAST_IN_RSS, withSites } from "./site_growth.js";
 
 /** An odd instance that grows by this factor faster explains the leak. */
@@ -17,6 +18,8 @@ export interface JudgedVersion {
   readonly version: string;
   readonly startedMs: number;
   readonly processes: readonly Unloaded[];
+  /** Of these, what the agent saw. */
+  readonly seen: readonly SeenLife[];
   /** Of the processes without the odd ones; null: no readings in the window. */
   readonly growth: GroupGrowth | null;
   readonly odd: readonly OddInstance[];
@@ -51,28 +54,30 @@ export function versionsOf(processes: readonly Unloaded[]) {
 
 /** A version is judged up to the end of its last process, and against earlier versions, the latest last. */
 export function judged(
-  version: Omit<JudgedVersion, "growth" | "odd">,
-  judging: Judging,
+  version: Omit<JudgedVersion, "growth" | "odd" | "seen">,
+  judging: Omit<Judging, "before">,
   earlier: readonly JudgedVersion[],
 ): JudgedVersion {
   const ends = version.processes.map(({ process }) => process.endedMs ?? judging.endMs);
-  const own = { ...judging, endMs: Math.min(judging.endMs, Math.max(...ends)) };
+  const before = earlier.flatMap(({ seen }) => seen);
+  const own = { ...judging, before, endMs: Math.min(judging.endMs, Math.max(...ends)) };
+  const seen = seenLives(version.processes);
   const odd = oddInstances(version.processes, own);
   const names = new Set(odd.map(({ instance }) => instance));
   const others = version.processes.filter(({ process }) => !names.has(process.instance));
   const growth = groupGrowth(others, own);
   if (growth === null) {
-    return { ...version, odd, growth };
+    return { ...version, seen, odd, growth };
   }
   const settled = withSites(
     accusedByPrecedent(clearedByPrecedent(growth, earlier), earlier),
     others,
     own,
   );
-  const before = earlier.flatMap(({ processes }) => processes);
-  const [newLine] = newLines(version.processes, before, { ...settled, z: own.z });
+  const [newLine] = newLines(seen, before, { ...settled, z: own.z });
   return {
     ...version,
+    seen,
     ...(newLine === undefined
       ? { odd, growth: settled }
       : withNewLine({ odd, growth: settled }, newLine, version.processes)),
@@ -98,7 +103,8 @@ function withNewLine(
   const isAlone =
     watched.size >= FEWEST_WATCHED && instances.size <= MOST_ALONE * watched.size;
   // The memory of all instances does not grow like that.
-  const isContradicted = growth.shape !== "short" && growth.high <= LEAST_IN_RSS * rate;
+  const highest = Math.max(growth.high, growth.straight.high);
+  const isContradicted = growth.shape !== "short" && highest <= LEAST_IN_RSS * rate;
   if (isAlone || (isContradicted && instances.size <= MOST_ALONE * all.size)) {
     const alone = [...instances].map((instance) => ({
       instance,

@@ -16,11 +16,10 @@
  */
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
-import { ownFrame } from "../../model/documents/own_code.js";
 import { smallestRise } from "../series/growth.js";
 import { median } from "../series/trend.js";
 import type { FleetProcess } from "./fleet_evidence.js";
-import { type Unloaded, workAt } from "./load_removal.js";
+import type { HeldByFunction, SeenLife } from "./seen_lines.js";
 
 const MINUTE_MS: Millis = 60_000;
 const HOUR_MS: Millis = 60 * MINUTE_MS;
@@ -35,8 +34,8 @@ const SEEN_FROM = 0.25;
 /** Ages that are compared: the rest is too near to the start. */
 const COMPARED_FROM = 0.25;
 const FEWEST_READINGS = 4;
-/** Of k: what grows in proportion to its age, less the standard error. */
-const STRAIGHT = 0.85;
+/** Of k: it may be 1 within its standard error, and is not far below. */
+const STRAIGHT = { likely: 0.95, least: 0.85 };
 /** The least error of the logarithms of readings: that of a sampler. */
 const LEAST_ERROR = 0.03;
 /** What a function's memory varied by in earlier versions, as a share of its excess. */
@@ -58,33 +57,14 @@ export interface NewLine {
   readonly instances: ReadonlySet<string>;
 }
 
-/** Live bytes of one function in one life, at the times of `Seen`. */
-interface Held {
-  readonly values: Float64Array;
-  /** Its line with most bytes at the end. */
-  readonly line: FrameJson;
-  readonly stack: readonly FrameJson[];
-  readonly lastOfLine: Bytes;
-}
-
-/** What the agent saw of one life. */
-interface Seen {
-  readonly process: FleetProcess;
-  /** When it looked. */
-  readonly ages: readonly Millis[];
-  /** Requests until then; null: unknown. */
-  readonly work: readonly number[] | null;
-  readonly byFunction: ReadonlyMap<string, Held>;
-}
-
-/** Of one version, the fastest first. `earlier`: the processes of the versions before it. */
+/** Of one version, the fastest first. `earlier`: lives of the versions before it. */
 export function newLines(
-  processes: readonly Unloaded[],
-  earlier: readonly Unloaded[],
+  all: readonly SeenLife[],
+  earlier: readonly SeenLife[],
   { level, limit, z }: { readonly level: Bytes; readonly limit: Bytes; readonly z: number },
 ): NewLine[] {
-  const lives = seenFromStart(processes).filter(({ ages }) => (ages.at(-1) ?? 0) >= LEAST_AGE_MS);
-  const before = lives.length === 0 ? [] : seenFromStart(earlier);
+  const lives = fromStart(all).filter(({ ages }) => (ages.at(-1) ?? 0) >= LEAST_AGE_MS);
+  const before = lives.length === 0 ? [] : fromStart(earlier);
   const oldest = Math.max(...lives.map(({ ages }) => ages.at(-1) as number));
   const seenMs = before.reduce((sum, { ages }) => sum + (ages.at(-1) as number), 0);
   if (seenMs < LEAST_SEEN_MS || !before.some(({ ages }) => (ages.at(-1) as number) >= oldest)) {
@@ -116,48 +96,15 @@ export function instancesOf(lives: readonly { readonly process: FleetProcess }[]
 }
 
 /** Lives that the agent saw from their start on. */
-function seenFromStart(processes: readonly Unloaded[]): Seen[] {
-  return processes.flatMap((each) => {
-    const seen = each.process.sites.length === 0 ? null : seenOf(each);
-    const [first, last] = [seen?.ages[0] ?? 0, seen?.ages.at(-1) ?? 0];
-    return seen !== null && last > START_UP_MS && first <= SEEN_FROM * last ? [seen] : [];
+function fromStart(lives: readonly SeenLife[]): SeenLife[] {
+  return lives.filter(({ ages }) => {
+    const [first, last] = [ages[0] ?? 0, ages.at(-1) ?? 0];
+    return last > START_UP_MS && first <= SEEN_FROM * last;
   });
 }
 
-function seenOf(unloaded: Unloaded): Seen {
-  const { process } = unloaded;
-  const { sites, startedMs } = process;
-  const times = [...new Set(sites.flatMap(({ live }) => live.times))].sort((a, b) => a - b);
-  const placeOf = new Map(times.map((time, at) => [time, at]));
-  const byFunction = new Map<string, Held>();
-  for (const { stack, live } of sites) {
-    const line = ownFrame(stack) ?? stack[0];
-    if (line === undefined) {
-      continue;
-    }
-    const name = nameOf(line);
-    const known = byFunction.get(name);
-    const values = known?.values ?? new Float64Array(times.length);
-    live.times.forEach((time, at) => {
-      const place = placeOf.get(time) as number;
-      values[place] = (values[place] as number) + (live.values[at] as number);
-    });
-    const lastOfLine = live.values.at(-1) ?? 0;
-    if (known === undefined || lastOfLine > known.lastOfLine) {
-      byFunction.set(name, { values, line, stack, lastOfLine });
-    }
-  }
-  const ages = times.map((time) => time - startedMs);
-  return { process, ages, work: workAt(times, unloaded), byFunction };
-}
-
-/** Without the folders above the file's own, which may name the release. */
-function nameOf({ file, function: name }: FrameJson): string {
-  return `${file.split(/[/\\]/).slice(-2).join("/")}\n${name}`;
-}
-
 /** What a function held in earlier lives after start-up: its median, and how far it rose and fell. */
-function usualOf(name: string, before: readonly Seen[]) {
+function usualOf(name: string, before: readonly SeenLife[]) {
   const all = before.flatMap(({ ages, byFunction }) => {
     const values = byFunction.get(name)?.values;
     return ages.flatMap((age, at) => (age < START_UP_MS ? [] : [values?.[at] ?? 0]));
@@ -178,12 +125,12 @@ interface Straight {
 /** Of the excess over a level, if it is in proportion to the age, over all lives together; otherwise null. */
 function straightGrowth(
   name: string,
-  lives: readonly Seen[],
+  lives: readonly SeenLife[],
   level: Bytes,
   z: number,
 ): Straight | null {
   const courses = lives.flatMap(({ ages, work, byFunction }) => {
-    const held = byFunction.get(name) as Held;
+    const held = byFunction.get(name) as HeldByFunction;
     const from = COMPARED_FROM * (ages.at(-1) as number);
     const points = ages.flatMap((age, at) =>
       age >= from
@@ -201,7 +148,7 @@ function straightGrowth(
   const [byAge, byWork] = [exponent(points, "age"), isWorkKnown ? exponent(points, "work") : null];
   const best = byWork !== null && byWork.spread < byAge.spread ? byWork : byAge;
   const { slope, error, spread, readings } = best;
-  if (slope - error < STRAIGHT) {
+  if (slope < Math.max(STRAIGHT.likely - error, STRAIGHT.least + error)) {
     return null;
   }
   const rates = courses.map(({ points }) => median(points.map(({ age, excess }) => excess / age)));
@@ -244,7 +191,7 @@ function exponent(courses: readonly (readonly Point[])[], axis: "age" | "work") 
 }
 
 /** What functions held at the ages of `lives` that are gone in these. */
-function goneFrom(lives: readonly Seen[], before: readonly Seen[]): Bytes {
+function goneFrom(lives: readonly SeenLife[], before: readonly SeenLife[]): Bytes {
   const age = median(lives.map(({ ages }) => ages.at(-1) as number));
   const names = new Set(before.flatMap(({ byFunction }) => [...byFunction.keys()]));
   let gone = 0;
@@ -257,7 +204,7 @@ function goneFrom(lives: readonly Seen[], before: readonly Seen[]): Bytes {
 }
 
 /** Nothing if the life was shorter. */
-function heldAt({ ages, byFunction }: Seen, name: string, age: Millis): Bytes[] {
+function heldAt({ ages, byFunction }: SeenLife, name: string, age: Millis): Bytes[] {
   const at = ages.findIndex((each) => each >= age);
   return at < 0 ? [] : [byFunction.get(name)?.values[at] ?? 0];
 }

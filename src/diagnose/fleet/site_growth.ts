@@ -8,6 +8,7 @@
  * of its rise can be a leak.
  */
 import type { Bytes, Millis } from "../../model/base/units.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
 import { median } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
@@ -16,6 +17,7 @@ import type { GroupGrowth, Judging } from "./group_growth.js";
 import { LEAST_LASTING_MS, lastingByBest, WINDOWS_MS } from "./group_growth.js";
 import type { LastingGrowth } from "./lasting_growth.js";
 import { type Unloaded, workAt } from "./load_removal.js";
+import { didAlikeBefore } from "./seen_lines.js";
 
 /** Largest decrease of a growing site as a share of its rise. */
 const MOST_GIVEN_BACK = 0.2;
@@ -38,11 +40,11 @@ const SMOOTHED = 5;
 export function withSites(
   growth: GroupGrowth,
   processes: readonly Unloaded[],
-  { endMs, z }: Judging,
+  { endMs, z, before }: Judging,
 ): GroupGrowth {
   const window = { startMs: endMs - (WINDOWS_MS[0] as number), endMs };
   const unloaded = new Map(processes.map((each) => [each.process, each]));
-  const sites = linesOf([...unloaded.keys()]).flatMap(({ rows }) => {
+  const sites = linesOf([...unloaded.keys()]).flatMap(({ line, rows }) => {
     const curve = ageCurve(
       rows.map(([process, { live }]) => ({
         process,
@@ -52,16 +54,25 @@ export function withSites(
       window,
     );
     const found = curve === null ? null : lastingByBest(curve, z);
-    return curve === null || found === null ? [] : [{ curve, ...found.lasting }];
+    return curve === null || found === null ? [] : [{ line, curve, ...found.lasting }];
   });
+  const isUsual = (line: FrameJson, curve: AgeCurve, rate: number) => {
+    const lengthMs = lengthOf(curve);
+    return didAlikeBefore(line, { rise: rate * lengthMs, lengthMs }, before);
+  };
   const seen = sites.filter(({ curve }) => lengthOf(curve) >= growth.windowMs / 2);
   if (growth.shape === "leaking") {
-    const explained = isExplained(seen, growth.rate);
+    const unusual = seen.filter(
+      ({ line, curve, straight }) => !isUsual(line, curve, straight.rate),
+    );
+    const explained = isExplained(unusual, growth.rate);
     const isOpen = growth.isFatal || growth.windowMs >= LEAST_UNEXPLAINED_MS;
     return seen.length === 0 || explained || isOpen ? growth : { ...growth, shape: "undecided" };
   }
   const [fastest] = sites
-    .flatMap(({ curve, ...lasting }) => lastingSite(curve, lasting, growth.level))
+    .flatMap(({ line, curve, ...lasting }) =>
+      lastingSite(curve, lasting, growth.level).filter(({ rate }) => !isUsual(line, curve, rate)),
+    )
     .filter(({ rate }) => growth.high > LEAST_IN_RSS * rate)
     .sort((a, b) => b.rate - a.rate);
   return fastest === undefined ? growth : { ...growth, ...fastest, shape: "leaking" };
