@@ -180,17 +180,21 @@ function growthIn(
   return { ...lasting, ...interval, ...about, isByWork, isFatal, isOnlyYoung, shape };
 }
 
-/** Over time, or over the requests if growth follows them more closely. null: too few points. */
+/** Over time, or over the requests if growth follows them more closely. `slowing`: of lasting_growth.ts. null: too few points. */
 export function lastingByBest(
   byTime: AgeCurve,
   z: number,
+  slowing?: readonly number[],
 ): {
   readonly curve: AgeCurve;
   readonly lasting: LastingGrowth;
   readonly isByWork: boolean;
 } | null {
   const byWork = byTime.workTimes === null ? null : { ...byTime, times: byTime.workTimes };
-  const [ofTime, ofWork] = [lastingGrowth(byTime, z), byWork && lastingGrowth(byWork, z, false)];
+  const [ofTime, ofWork] = [
+    lastingGrowth(byTime, z, true, slowing),
+    byWork && lastingGrowth(byWork, z, false, slowing),
+  ];
   // Growth by request is a straight line over the requests, and follows the load over time.
   if (byWork !== null && ofTime !== null && ofWork !== null && ofWork.squares < ofTime.squares) {
     return { curve: byWork, lasting: ofWork, isByWork: true };

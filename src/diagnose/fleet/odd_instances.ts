@@ -7,6 +7,7 @@ import { median, theilSenSlope } from "../series/trend.js";
 import { ageCurve } from "./age_curve.js";
 import { type GroupGrowth, groupGrowth, type Judging, WINDOWS_MS } from "./group_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
+import { siblingsDidAlike } from "./precedent.js";
 import { withoutSiblings } from "./sibling_course.js";
 import { withSites } from "./site_growth.js";
 
@@ -40,12 +41,7 @@ export function oddInstances(
     return [];
   }
   const window = windowOf(processes, judging.endMs);
-  const instances = new Map<string, Unloaded[]>();
-  for (const each of withoutSiblings(processes, window)) {
-    const own = instances.get(each.process.instance) ?? [];
-    own.push(each);
-    instances.set(each.process.instance, own);
-  }
+  const instances = byInstance(withoutSiblings(processes, window));
   const courses = [...instances].flatMap(([instance, own]) => {
     const curve = ageCurve(own, window);
     if (curve === null || curve.times.length < FEWEST_POINTS) {
@@ -86,11 +82,30 @@ export function oddInstances(
     }
     const interval = { rate, low: rate - 2 * spread, high: rate + 2 * spread };
     const alone: GroupGrowth = { ...growth, ...interval, isFatal: false, shape: "leaking" };
-    const judged = withSites(alone, own, judging);
-    return judged.shape === "leaking" ? [{ instance, growth: judged, processes: own }] : [];
+    return [{ instance, growth: alone, processes: own }];
   });
-  odd.sort((a, b) => b.growth.rate - a.growth.rate);
-  return odd.length > MOST_SHARE * instances.size ? [] : odd;
+  if (odd.length > MOST_SHARE * instances.size) {
+    return [];
+  }
+  return odd
+    .filter(({ instance }) => {
+      const isOwn = ({ process }: Unloaded) => process.instance === instance;
+      const siblings = processes.filter((each) => !isOwn(each));
+      return !siblingsDidAlike(processes.filter(isOwn), siblings, window);
+    })
+    .map((each) => ({ ...each, growth: withSites(each.growth, each.processes, judging) }))
+    .filter(({ growth }) => growth.shape === "leaking")
+    .sort((a, b) => b.growth.rate - a.growth.rate);
+}
+
+function byInstance(processes: readonly Unloaded[]): Map<string, Unloaded[]> {
+  const instances = new Map<string, Unloaded[]>();
+  for (const each of processes) {
+    const own = instances.get(each.process.instance) ?? [];
+    own.push(each);
+    instances.set(each.process.instance, own);
+  }
+  return instances;
 }
 
 /** The spread of rates around those of most instances, which are zero; of a few, it may be small by chance. */

@@ -14,8 +14,8 @@ import { median } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
 import { linesOf } from "./fleet_suspects.js";
 import type { GroupGrowth, Judging } from "./group_growth.js";
-import { LEAST_LASTING_MS, lastingByBest, WINDOWS_MS } from "./group_growth.js";
-import type { LastingGrowth } from "./lasting_growth.js";
+import { LEAST_LASTING_MS, LEAST_SURE, lastingByBest, WINDOWS_MS } from "./group_growth.js";
+import { type LastingGrowth, SLOWING_FINE } from "./lasting_growth.js";
 import { type Unloaded, workAt } from "./load_removal.js";
 import { didAlikeBefore } from "./seen_lines.js";
 
@@ -53,7 +53,7 @@ export function withSites(
       })),
       window,
     );
-    const found = curve === null ? null : lastingByBest(curve, z);
+    const found = curve === null ? null : lastingByBest(curve, z, SLOWING_FINE);
     return curve === null || found === null ? [] : [{ line, curve, ...found.lasting }];
   });
   const isUsual = (line: FrameJson, curve: AgeCurve, rate: number) => {
@@ -109,7 +109,7 @@ function lastingSite(curve: AgeCurve, lasting: LastingGrowth, level: Bytes): Las
       ? { ...lasting, rate, low: rate * STEADY, high: rate * (2 - STEADY) }
       : lasting;
   const isEnough = found.rate * lengthMs > LEAST_OF_SITE * smallestRise(lengthMs, level);
-  return found.low > 0 && isEnough ? [found] : [];
+  return found.low > LEAST_SURE * found.rate && isEnough ? [found] : [];
 }
 
 /** Whether what was gained is not given back. */
