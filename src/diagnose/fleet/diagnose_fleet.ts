@@ -61,7 +61,11 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   const { service, window } = evidence;
   const z = normalQuantile(1 - ERROR / (2 * INTERVALS_OF_A_SERVICE * Math.max(1, services)));
   const { processes, by } = withoutLoad(evidence.processes);
-  const judging: Omit<Judging, "before"> = { endMs: window.endMs, z, isLoadKnown: by !== "unknown" };
+  const judging: Omit<Judging, "before"> = {
+    endMs: window.endMs,
+    z,
+    isLoadKnown: by !== "unknown",
+  };
   const versions: JudgedVersion[] = [];
   for (const version of versionsOf(processes)) {
     versions.push(judged(version, judging, versions));

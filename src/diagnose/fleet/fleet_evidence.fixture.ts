@@ -87,4 +87,3 @@ export const three = (life: Omit<Life, "instance">) =>
   [0, 1, 2].map((instance) => ({ ...life, instance }));
 export const flat = () => 0;
 export const OLD = three({ version: "1.0", fromDaysAgo: 10, toDaysAgo: 3, mib: flat });
-

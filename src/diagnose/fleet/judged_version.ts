@@ -2,8 +2,8 @@
 import type { FleetProcess } from "./fleet_evidence.js";
 import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
 import type { Unloaded } from "./load_removal.js";
-import { type OddInstance, oddInstances } from "./odd_instances.js";
 import { instancesOf, type NewLine, newLines } from "./new_lines.js";
+import { type OddInstance, oddInstances } from "./odd_instances.js";
 import { accusedByPrecedent, clearedByPrecedent } from "./precedent.js";
 import { type SeenLife, seenLives } from "./seen_lines.js";
 import { LEAST_IN_RSS, withSites } from "./site_growth.js";
@@ -100,8 +100,7 @@ function withNewLine(
   const leaking = { ...growth, rate, low, high, newLine, shape: "leaking" as const };
   const watched = instancesOf(processes.filter(({ process }) => process.sites.length > 0));
   const all = instancesOf(processes);
-  const isAlone =
-    watched.size >= FEWEST_WATCHED && instances.size <= MOST_ALONE * watched.size;
+  const isAlone = watched.size >= FEWEST_WATCHED && instances.size <= MOST_ALONE * watched.size;
   // The memory of all instances does not grow like that.
   const highest = Math.max(growth.high, growth.straight.high);
   const isContradicted = growth.shape !== "short" && highest <= LEAST_IN_RSS * rate;

@@ -59,7 +59,10 @@ export function loadRange(processes: readonly Unloaded[]): Bytes {
 }
 
 /** The requests that a process had served at these times; null: unknown. */
-export function workAt(times: readonly number[], { rss, work }: Unloaded): readonly number[] | null {
+export function workAt(
+  times: readonly number[],
+  { rss, work }: Unloaded,
+): readonly number[] | null {
   return work === null || work.length === 0
     ? null
     : times.map((time) => work[Math.min(work.length - 1, firstFrom(rss.times, time))] as number);

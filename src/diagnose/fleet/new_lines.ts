@@ -140,7 +140,10 @@ function straightGrowth(
     return points.length >= FEWEST_READINGS ? [{ held, points }] : [];
   });
   const [first] = courses;
-  if (first === undefined || courses.some(({ points }) => points.some(({ excess }) => excess <= 0))) {
+  if (
+    first === undefined ||
+    courses.some(({ points }) => points.some(({ excess }) => excess <= 0))
+  ) {
     return null;
   }
   const points = courses.map((each) => each.points);
@@ -155,7 +158,9 @@ function straightGrowth(
   const rate = median(rates);
   // Readings of one life err together.
   const width = rate * z * Math.max(spread / Math.sqrt(readings / FEWEST_READINGS), error);
-  const { line, stack } = courses.map(({ held }) => held).reduce((a, b) => (b.lastOfLine > a.lastOfLine ? b : a));
+  const { line, stack } = courses
+    .map(({ held }) => held)
+    .reduce((a, b) => (b.lastOfLine > a.lastOfLine ? b : a));
   const ends = courses.map(({ points }) => median(points.slice(-3).map(({ excess }) => excess)));
   return {
     excess: median(ends),

@@ -96,7 +96,9 @@ export function siblingsDidAlike(
   const curve = ageCurve(own, window);
   const usual = curve?.axis === "age" ? livesUntil(siblings, curve.times.at(-1) ?? 0) : null;
   return (
-    curve !== null && usual !== null && slopeIn(usual, agesOf(curve)) * ALIKE_SIBLINGS > slopeIn(curve)
+    curve !== null &&
+    usual !== null &&
+    slopeIn(usual, agesOf(curve)) * ALIKE_SIBLINGS > slopeIn(curve)
   );
 }
 

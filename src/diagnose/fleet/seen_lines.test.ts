@@ -1,5 +1,14 @@
 import { expect, test } from "vitest";
-import { DAY, diagnosisOf, END, HOUR, type Life, MIB, processOf } from "./fleet_evidence.fixture.js";
+import {
+  DAY,
+  diagnosisOf,
+  END,
+  flat,
+  HOUR,
+  type Life,
+  MIB,
+  processOf,
+} from "./fleet_evidence.fixture.js";
 import { didAlikeBefore, seenLives } from "./seen_lines.js";
 
 const line = { function: "cached", file: "/srv/app/state.py", line: 52, kind: "python" as const };
@@ -26,22 +35,27 @@ test.each<[string, (hours: number) => number, number, boolean]>([
   expect(didAlikeBefore(line, { ...rise, lengthMs: 10 * DAY }, seen)).toBe(false);
 });
 
-test("a line for the load that rises for days is no leak if an earlier version's rose as far", () => {
-  // Week by week, so that three days of it look like growth.
-  const weekly = (time: number) =>
-    20 * (1 - Math.cos((2 * Math.PI * (time - END + 3.5 * DAY)) / (7 * DAY)));
-  const life = (version: string, instance: number, from: number, to: number | null): Life => {
-    const mibAt = (hours: number) => weekly(END - from * DAY + hours * HOUR);
-    return {
-      ...{ version, instance, fromDaysAgo: from, mib: mibAt, lines: { work: mibAt } },
-      ...(to === null ? {} : { toDaysAgo: to }),
-    };
+test("a line that rises for three days is no leak if an earlier version's rose as far and fell again", () => {
+  /** Up and down within a week; up for the last three days. */
+  const weekly = (time: number) => {
+    const days = (((time - END) / DAY + 3.2) % 7) + 7;
+    return 8 * Math.min(days % 7, 7 - (days % 7));
   };
-  const lives = (isSeen: boolean) =>
-    [0, 1, 2].flatMap((instance) => {
-      const { lines, ...old } = life("1.0", instance, 12, 3);
-      return [isSeen && lines ? { ...old, lines } : old, life("1.1", instance, 3, null)];
+  const lives = (before: (time: number) => number) =>
+    [0, 1, 2].flatMap((instance): Life[] => {
+      const at = (from: number, mibAt: (time: number) => number) => (hours: number) =>
+        mibAt(END - from * DAY + hours * HOUR);
+      return [
+        {
+          ...{ version: "1.0", instance, fromDaysAgo: 13, toDaysAgo: 3, mib: flat },
+          lines: { work: at(13, before) },
+        },
+        {
+          ...{ version: "1.1", instance, fromDaysAgo: 3, mib: at(3, weekly) },
+          lines: { work: at(3, weekly) },
+        },
+      ];
     });
-  expect(diagnosisOf(lives(false)).verdict.kind).toBe("python-leak");
-  expect(diagnosisOf(lives(true)).verdict.kind).not.toBe("python-leak");
+  expect(diagnosisOf(lives(() => 14)).verdict.kind).toBe("python-leak");
+  expect(diagnosisOf(lives(weekly)).verdict.kind).not.toBe("python-leak");
 });

@@ -110,4 +110,3 @@ function seenOf(unloaded: Unloaded): SeenLife {
 export function functionOf({ file, function: name }: FrameJson): string {
   return `${file.split(/[/\\]/).slice(-2).join("/")}\n${name}`;
 }
-
