@@ -31,6 +31,8 @@ const LEAST_AGE_MS: Millis = 75 * MINUTE_MS;
 const LEAST_SEEN_MS: Millis = 24 * HOUR_MS;
 /** The agent came before this share of a life. */
 const SEEN_FROM = 0.25;
+/** Otherwise, the first reading's share of what is in proportion to its age. */
+const LEAST_OF_FIRST = 0.6;
 /** Ages that are compared: the rest is too near to the start. */
 const COMPARED_FROM = 0.25;
 const FEWEST_READINGS = 4;
@@ -63,7 +65,7 @@ export function newLines(
   earlier: readonly SeenLife[],
   { level, limit, z }: { readonly level: Bytes; readonly limit: Bytes; readonly z: number },
 ): NewLine[] {
-  const lives = fromStart(all).filter(({ ages }) => (ages.at(-1) ?? 0) >= LEAST_AGE_MS);
+  const lives = all.filter(({ ages }) => (ages.at(-1) ?? 0) >= LEAST_AGE_MS);
   const before = lives.length === 0 ? [] : fromStart(earlier);
   const oldest = Math.max(...lives.map(({ ages }) => ages.at(-1) as number));
   const seenMs = before.reduce((sum, { ages }) => sum + (ages.at(-1) as number), 0);
@@ -137,7 +139,7 @@ function straightGrowth(
         ? [{ age, work: work?.[at] ?? 0, excess: (held.values[at] as number) - level }]
         : [],
     );
-    return points.length >= FEWEST_READINGS ? [{ held, points }] : [];
+    return points.length >= FEWEST_READINGS && isWhole(points, ages) ? [{ held, points }] : [];
   });
   const [first] = courses;
   if (
@@ -166,6 +168,13 @@ function straightGrowth(
     excess: median(ends),
     line: { line, stack, rate, low: Math.max(rate / 2, rate - width), high: rate + width },
   };
+}
+
+/** Whether the agent was there from the start, or the first excess that it read shows that it was: nothing older is missing. */
+function isWhole(points: readonly Point[], ages: readonly Millis[]): boolean {
+  const [first, last] = [points[0] as Point, points.at(-1) as Point];
+  const isEarly = (ages[0] as number) <= SEEN_FROM * last.age;
+  return isEarly || first.excess / first.age >= LEAST_OF_FIRST * (last.excess / last.age);
 }
 
 interface Point {
