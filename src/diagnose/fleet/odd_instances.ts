@@ -1,8 +1,8 @@
 /** Instances that grow unlike their siblings: one shard, one rank, one host. */
 
-import type { Bytes } from "../../model/base/units.js";
+import type { Bytes, TimeMs } from "../../model/base/units.js";
 import { smallestRise } from "../series/growth.js";
-import { medianOf } from "../series/medians.js";
+import { firstFrom, medianOf } from "../series/medians.js";
 import { median, theilSenSlope } from "../series/trend.js";
 import { ageCurve } from "./age_curve.js";
 import { type GroupGrowth, groupGrowth, type Judging, WINDOWS_MS } from "./group_growth.js";
@@ -23,8 +23,12 @@ const STEADY = 0.5;
 const LEAST_OF_LOAD = 0.3;
 const LEAST_LENGTH_MS = 12 * 3_600_000;
 const FEWEST_POINTS = 8;
+/** The readings at the end of a life whose median is its level. */
+const LAST_READINGS = 5;
 /** Odd ones are a minority. */
 const MOST_SHARE = 0.4;
+/** What an instance is ahead of its siblings by, as a share of its growth. */
+const LEAST_AHEAD = 0.5;
 
 export interface OddInstance {
   readonly instance: string;
@@ -88,14 +92,57 @@ export function oddInstances(
     return [];
   }
   return odd
-    .filter(({ instance }) => {
+    .filter(({ instance, growth }) => {
       const isOwn = ({ process }: Unloaded) => process.instance === instance;
-      const siblings = processes.filter((each) => !isOwn(each));
-      return !siblingsDidAlike(processes.filter(isOwn), siblings, window);
+      const [own, siblings] = [processes.filter(isOwn), processes.filter((each) => !isOwn(each))];
+      return (
+        isAhead(own, siblings, growth.rate, window) &&
+        !fillsAgain(own, siblings) &&
+        !siblingsDidAlike(own, siblings, window)
+      );
     })
     .map((each) => ({ ...each, growth: withSites(each.growth, each.processes, judging) }))
     .filter(({ growth }) => growth.shape === "leaking")
     .sort((a, b) => b.growth.rate - a.growth.rate);
+}
+
+/** Whether it also rose further than its siblings did, by half of that growth, before anything was removed. Only where it and
+ * siblings lived throughout. */
+function isAhead(
+  own: readonly Unloaded[],
+  siblings: readonly Unloaded[],
+  rate: number,
+  window: Window,
+): boolean {
+  const [rise] = own.length === 1 ? own.flatMap((each) => riseIn(each, window)) : [];
+  const others = siblings.flatMap((each) => riseIn(each, window));
+  return (
+    rise === undefined ||
+    others.length < FEWEST_SIBLINGS - 1 ||
+    rise - median(others) >= LEAST_AHEAD * rate * (2 / 3) * (window.endMs - window.startMs)
+  );
+}
+
+/** Whether it was restarted, and in no life came to have more memory than most of its siblings have. */
+function fillsAgain(own: readonly Unloaded[], siblings: readonly Unloaded[]): boolean {
+  const levels = (lives: readonly Unloaded[]) =>
+    lives.flatMap(({ process }) =>
+      process.rss.values.length === 0 ? [] : [median(process.rss.values.slice(-LAST_READINGS))],
+    );
+  return own.length > 1 && Math.max(...levels(own)) <= median(levels(siblings));
+}
+
+/** From the first third of a window to its last. Nothing if the process did not live throughout. */
+function riseIn({ rss }: Unloaded, { startMs, endMs }: Window): Bytes[] {
+  const third = (endMs - startMs) / 3;
+  const { times, values } = rss;
+  const [from, to] = [firstFrom(times, startMs + third), firstFrom(times, endMs - third)];
+  const first = firstFrom(times, startMs);
+  const isWhole =
+    (times[first] ?? endMs) < startMs + third / 2 && (times.at(-1) ?? startMs) > endMs - third / 2;
+  return isWhole && from > first && to < times.length
+    ? [medianOf(values, to, values.length) - medianOf(values, first, from)]
+    : [];
 }
 
 function byInstance(processes: readonly Unloaded[]): Map<string, Unloaded[]> {
@@ -113,8 +160,13 @@ function spreadOf(rates: readonly number[]): number {
   return 1.4826 * median(rates.map(Math.abs)) * (1 + FEW / rates.length);
 }
 
+interface Window {
+  readonly startMs: TimeMs;
+  readonly endMs: TimeMs;
+}
+
 /** The longest window, or what the processes lived of it. */
-function windowOf(processes: readonly Unloaded[], endMs: number) {
+function windowOf(processes: readonly Unloaded[], endMs: TimeMs): Window {
   const first = Math.min(...processes.map(({ process }) => process.startedMs));
   return { startMs: Math.max(first, endMs - (WINDOWS_MS[0] as number)), endMs };
 }
