@@ -2,9 +2,10 @@
 
 import type { Bytes, TimeMs } from "../../model/base/units.js";
 import { smallestRise } from "../series/growth.js";
-import { firstFrom, medianOf } from "../series/medians.js";
+import { medianOf } from "../series/medians.js";
 import { median, theilSenSlope } from "../series/trend.js";
 import { ageCurve } from "./age_curve.js";
+import { FEWEST_SIBLINGS, fillsAgain, isAhead, type Window } from "./ahead_of_siblings.js";
 import { type GroupGrowth, groupGrowth, type Judging, WINDOWS_MS } from "./group_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
 import { siblingsDidAlike } from "./precedent.js";
@@ -14,7 +15,6 @@ import { withSites } from "./site_growth.js";
 /** How many times as far as siblings usually drift: over the curve, and over its later half, which is less exact. */
 const FAR = 5;
 const FAR_LATE = 2.5;
-const FEWEST_SIBLINGS = 3;
 /** The drift of this many siblings may be half of the usual by chance. */
 const FEW = 4;
 /** What fills on one instance alone slows down: the later half's growth as a share of the whole. */
@@ -23,12 +23,8 @@ const STEADY = 0.5;
 const LEAST_OF_LOAD = 0.3;
 const LEAST_LENGTH_MS = 12 * 3_600_000;
 const FEWEST_POINTS = 8;
-/** The readings at the end of a life whose median is its level. */
-const LAST_READINGS = 5;
 /** Odd ones are a minority. */
 const MOST_SHARE = 0.4;
-/** What an instance is ahead of its siblings by, as a share of its growth. */
-const LEAST_AHEAD = 0.5;
 
 export interface OddInstance {
   readonly instance: string;
@@ -106,45 +102,6 @@ export function oddInstances(
     .sort((a, b) => b.growth.rate - a.growth.rate);
 }
 
-/** Whether it also rose further than its siblings did, by half of that growth, before anything was removed. Only where it and
- * siblings lived throughout. */
-function isAhead(
-  own: readonly Unloaded[],
-  siblings: readonly Unloaded[],
-  rate: number,
-  window: Window,
-): boolean {
-  const [rise] = own.length === 1 ? own.flatMap((each) => riseIn(each, window)) : [];
-  const others = siblings.flatMap((each) => riseIn(each, window));
-  return (
-    rise === undefined ||
-    others.length < FEWEST_SIBLINGS - 1 ||
-    rise - median(others) >= LEAST_AHEAD * rate * (2 / 3) * (window.endMs - window.startMs)
-  );
-}
-
-/** Whether it was restarted, and in no life came to have more memory than most of its siblings have. */
-function fillsAgain(own: readonly Unloaded[], siblings: readonly Unloaded[]): boolean {
-  const levels = (lives: readonly Unloaded[]) =>
-    lives.flatMap(({ process }) =>
-      process.rss.values.length === 0 ? [] : [median(process.rss.values.slice(-LAST_READINGS))],
-    );
-  return own.length > 1 && Math.max(...levels(own)) <= median(levels(siblings));
-}
-
-/** From the first third of a window to its last. Nothing if the process did not live throughout. */
-function riseIn({ rss }: Unloaded, { startMs, endMs }: Window): Bytes[] {
-  const third = (endMs - startMs) / 3;
-  const { times, values } = rss;
-  const [from, to] = [firstFrom(times, startMs + third), firstFrom(times, endMs - third)];
-  const first = firstFrom(times, startMs);
-  const isWhole =
-    (times[first] ?? endMs) < startMs + third / 2 && (times.at(-1) ?? startMs) > endMs - third / 2;
-  return isWhole && from > first && to < times.length
-    ? [medianOf(values, to, values.length) - medianOf(values, first, from)]
-    : [];
-}
-
 function byInstance(processes: readonly Unloaded[]): Map<string, Unloaded[]> {
   const instances = new Map<string, Unloaded[]>();
   for (const each of processes) {
@@ -158,11 +115,6 @@ function byInstance(processes: readonly Unloaded[]): Map<string, Unloaded[]> {
 /** The spread of rates around those of most instances, which are zero; of a few, it may be small by chance. */
 function spreadOf(rates: readonly number[]): number {
   return 1.4826 * median(rates.map(Math.abs)) * (1 + FEW / rates.length);
-}
-
-interface Window {
-  readonly startMs: TimeMs;
-  readonly endMs: TimeMs;
 }
 
 /** The longest window, or what the processes lived of it. */
