@@ -53,25 +53,31 @@ export function withSites(
       })),
       window,
     );
-    const found = curve === null ? null : lastingByBest(curve, z, SLOWING_FINE);
-    return curve === null || found === null ? [] : [{ line, curve, ...found.lasting }];
+    return curve === null ? [] : [{ line, curve }];
   });
+  // Most of the work, so it is done for lines that matter.
+  const lastingOf = (curve: AgeCurve) => lastingByBest(curve, z, SLOWING_FINE)?.lasting ?? null;
   const isUsual = (line: FrameJson, curve: AgeCurve, rate: number) => {
     const lengthMs = lengthOf(curve);
     return didAlikeBefore(line, { rise: rate * lengthMs, lengthMs }, before);
   };
-  const seen = sites.filter(({ curve }) => lengthOf(curve) >= growth.windowMs / 2);
   if (growth.shape === "leaking") {
+    if (growth.isFatal || growth.windowMs >= LEAST_UNEXPLAINED_MS) {
+      return growth;
+    }
+    const seen = sites.flatMap(({ line, curve }) => {
+      const lasting = lengthOf(curve) >= growth.windowMs / 2 ? lastingOf(curve) : null;
+      return lasting === null ? [] : [{ line, curve, ...lasting }];
+    });
     const unusual = seen.filter(
       ({ line, curve, straight }) => !isUsual(line, curve, straight.rate),
     );
     const explained = isExplained(unusual, growth.rate);
-    const isOpen = growth.isFatal || growth.windowMs >= LEAST_UNEXPLAINED_MS;
-    return seen.length === 0 || explained || isOpen ? growth : { ...growth, shape: "undecided" };
+    return seen.length === 0 || explained ? growth : { ...growth, shape: "undecided" };
   }
   const [fastest] = sites
-    .flatMap(({ line, curve, ...lasting }) =>
-      lastingSite(curve, lasting, growth.level).filter(({ rate }) => !isUsual(line, curve, rate)),
+    .flatMap(({ line, curve }) =>
+      lastingSite(curve, lastingOf, growth.level).filter(({ rate }) => !isUsual(line, curve, rate)),
     )
     .filter(({ rate }) => growth.high > LEAST_IN_RSS * rate)
     .sort((a, b) => b.rate - a.rate);
@@ -95,17 +101,25 @@ function lengthOf({ times }: AgeCurve): Millis {
 }
 
 /** The growth of a site that lasts; otherwise nothing. */
-function lastingSite(curve: AgeCurve, lasting: LastingGrowth, level: Bytes): LastingGrowth[] {
+function lastingSite(
+  curve: AgeCurve,
+  lastingOf: (curve: AgeCurve) => LastingGrowth | null,
+  level: Bytes,
+): LastingGrowth[] {
   const lengthMs = lengthOf(curve);
+  if (lengthMs < LEAST_LASTING_MS || !keeps(curve)) {
+    return [];
+  }
   const { shape, lastThird } = assessGrowth(curve);
-  if (lengthMs < LEAST_LASTING_MS || shape !== "growing" || !keeps(curve)) {
+  const lasting = shape === "growing" ? lastingOf(curve) : null;
+  if (lasting === null) {
     return [];
   }
   // Growth by requests follows the load, which leaves no exact interval; but a cache would slow down.
   const isSteady = lengthMs >= LEAST_STEADY_MS && lastThird >= STEADY;
   const { rate } = lasting.straight;
   const found =
-    lasting.low <= 0 && isSteady
+    lasting.low <= LEAST_SURE * lasting.rate && isSteady
       ? { ...lasting, rate, low: rate * STEADY, high: rate * (2 - STEADY) }
       : lasting;
   const isEnough = found.rate * lengthMs > LEAST_OF_SITE * smallestRise(lengthMs, level);
