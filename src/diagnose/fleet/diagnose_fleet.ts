@@ -133,11 +133,15 @@ function stillRuns({ processes }: JudgedVersion, endMs: number): boolean {
   return processes.some(({ process }) => (process.endedMs ?? endMs) >= endMs);
 }
 
-/** The first of the versions that leak, up to the accused one. Versions between them that may have leaked are no gap. */
+/** The first of the versions that leak, up to the accused one. Versions between them that may have leaked are no gap; but none had
+ * a line that is new. */
 function firstLeaking(versions: readonly JudgedVersion[], accused: JudgedVersion): JudgedVersion {
-  const { rate } = rateOf(accused);
+  const { rate, newLine } = rateOf(accused);
   const isEverywhere = leaksEverywhere(accused);
   let first = accused;
+  if (newLine !== undefined) {
+    return accused;
+  }
   for (const version of versions.slice(0, versions.indexOf(accused)).reverse()) {
     const leaksAlike = isLeaking(version) && leaksEverywhere(version) === isEverywhere;
     if (leaksAlike || growsAlike(version, rate)) {

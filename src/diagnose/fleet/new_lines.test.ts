@@ -58,6 +58,25 @@ test.each<[string, Lines, Lines]>([
   }
 });
 
+test("the leak of a new line began with its version, although RSS of the one before grew alike", () => {
+  const lines = (slow: number): Lines => ({
+    imports,
+    cached: (hours) => slow * Math.min(hours, 9),
+  });
+  const version = (name: string, from: number, to: number | null, all: Lines) =>
+    three({
+      ...{ version: name, fromDaysAgo: from / 24, mib: sumOf(all), lines: all },
+      ...(to === null ? {} : { toDaysAgo: to / 24 }),
+    });
+  const found = diagnosisOf([
+    ...version("1.0", 240, 14, lines(4)),
+    ...version("1.1", 14, 6, lines(4.3)),
+    ...version("1.2", 6, null, { imports, remember: leaks, cached: () => 36 }),
+  ]);
+  expect(found.versions.map(({ shape }) => shape)).toEqual(["flat", "undecided", "leaking"]);
+  expect(found.leak).toMatchObject({ version: "1.2", since: "1.2" });
+});
+
 test("a new line on one of the instances that the agent watches leaks there alone", () => {
   const six = (life: Omit<Life, "instance">, leaking: number | null) =>
     [0, 1, 2, 3, 4, 5].map((instance) => {
