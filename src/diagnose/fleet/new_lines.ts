@@ -9,7 +9,7 @@
  *                    ▁▂▄▅                            remember()    new, and in proportion to the age: leaks
  *
  * The excess of a function over its usual level in earlier versions is compared with the age: log(excess) = a + k log(age).
- * A leak has k = 1, what fills in T falls behind (k = 0.86 when the age is T/2, 0.74 when it is T), and load that came with a
+ * A leak has k = 1, what fills in T falls behind (k = 0.87 when the age is T/2, 0.75 when it is T), and load that came with a
  * deploy has k = 0. Lines move with each version, so functions are compared, by name and file.
  *
  * Where it fails: a cache that only the new version has, and that takes several times as long to fill as the version is old.
@@ -29,6 +29,8 @@ const START_UP_MS: Millis = 10 * MINUTE_MS;
 const LEAST_AGE_MS: Millis = 75 * MINUTE_MS;
 /** Earlier versions were seen for each hour of a day. */
 const LEAST_SEEN_MS: Millis = 24 * HOUR_MS;
+/** One life of an earlier version reached this share of the age, up to a day. */
+const LEAST_COMPARED = 0.5;
 /** The agent came before this share of a life. */
 const SEEN_FROM = 0.25;
 /** Otherwise, the first reading's share of what is in proportion to its age. */
@@ -69,7 +71,8 @@ export function newLines(
   const before = lives.length === 0 ? [] : fromStart(earlier);
   const oldest = Math.max(...lives.map(({ ages }) => ages.at(-1) as number));
   const seenMs = before.reduce((sum, { ages }) => sum + (ages.at(-1) as number), 0);
-  if (seenMs < LEAST_SEEN_MS || !before.some(({ ages }) => (ages.at(-1) as number) >= oldest)) {
+  const comparedMs = LEAST_COMPARED * Math.min(oldest, LEAST_SEEN_MS);
+  if (seenMs < LEAST_SEEN_MS || !before.some(({ ages }) => (ages.at(-1) as number) >= comparedMs)) {
     return [];
   }
   const most = smallestRise(oldest, level);
