@@ -84,7 +84,7 @@ export function judged(
   };
 }
 
-/** What a line that no earlier version had says of a version: it leaks, or a few of its instances do. */
+/** What a line that no earlier version had shows about a version: it leaks, or a few of its instances do. */
 function withNewLine(
   { odd, growth }: { readonly odd: readonly OddInstance[]; readonly growth: GroupGrowth },
   newLine: NewLine,

@@ -5,7 +5,7 @@
  *   age              0 h ──── 2 h ──────────── 2 d
  *   version 41       ▁▅▇█████████████████████████    cached()      fills, which version 42 may do as well
  *                    ▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃    <module>      level
- *   version 42       ▁▅▇█                            cached()      has done so before: says nothing early
+ *   version 42       ▁▅▇█                            cached()      has done so before: decides nothing early
  *                    ▁▂▄▅                            remember()    new, and in proportion to the age: leaks
  *
  * The excess of a function over its usual level in earlier versions is compared with the age: log(excess) = a + k log(age).
