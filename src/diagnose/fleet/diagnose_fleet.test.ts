@@ -1,79 +1,18 @@
 import { expect, test } from "vitest";
-import { noise } from "../evidence/evidence.fixture.js";
 import { diagnoseService } from "./diagnose_fleet.js";
-import type { FleetProcess } from "./fleet_evidence.js";
+import {
+  DAY,
+  diagnosisOf,
+  END,
+  flat,
+  HOUR,
+  type Life,
+  MIB,
+  OLD,
+  processOf,
+  three,
+} from "./fleet_evidence.fixture.js";
 import { processesForSites, processesToLookAt } from "./sites_wanted.js";
-
-const MIB = 2 ** 20;
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
-const END = Date.UTC(2026, 2, 25, 9);
-
-interface Life {
-  readonly instance: number;
-  readonly version: string;
-  readonly fromDaysAgo: number;
-  readonly toDaysAgo?: number;
-  /** MiB at an age in hours. */
-  readonly mib: (hours: number) => number;
-  readonly withSites?: boolean;
-  /** What the agent sees at its only site, if it is not `mib`. */
-  readonly siteMib?: (hours: number) => number;
-}
-
-/** Readings every 10 minutes, with a daily load of 40 MiB and noise of 2 MiB. */
-function processOf({
-  instance,
-  version,
-  fromDaysAgo,
-  toDaysAgo,
-  mib,
-  withSites,
-  siteMib = mib,
-}: Life): FleetProcess {
-  const startedMs = END - fromDaysAgo * DAY;
-  const endedMs = toDaysAgo === undefined ? null : END - toDaysAgo * DAY;
-  const times: number[] = [];
-  const values: number[] = [];
-  const live: number[] = [];
-  for (let time = startedMs + 60_000; time < (endedMs ?? END); time += 600_000) {
-    const grown = mib((time - startedMs) / HOUR);
-    const load = 20 * (1 - Math.cos((2 * Math.PI * time) / DAY));
-    times.push(time);
-    values.push(MIB * (300 + 5 * instance + load + grown + 2 * noise(time / 6e4 + instance)));
-    live.push(MIB * siteMib((time - startedMs) / HOUR));
-  }
-  const stack = [
-    { function: "remember", file: "/srv/app/state.py", line: 41, kind: "python" as const },
-  ];
-  return {
-    process: `${version}/${instance}/${fromDaysAgo}`,
-    instance: `app-${instance}`,
-    version,
-    startedMs,
-    endedMs,
-    limitBytes: 1024 * MIB,
-    rss: { times, values },
-    requests: null,
-    sites: withSites === true ? [{ stack, live: { times, values: live } }] : [],
-    kind: null,
-    holders: [],
-  };
-}
-
-const diagnosisOf = (lives: readonly Life[], services = 50) =>
-  diagnoseService(
-    {
-      service: "shop",
-      window: { startMs: END - 14 * DAY, endMs: END },
-      processes: lives.map(processOf),
-    },
-    services,
-  );
-const three = (life: Omit<Life, "instance">) =>
-  [0, 1, 2].map((instance) => ({ ...life, instance }));
-const flat = () => 0;
-const OLD = three({ version: "1.0", fromDaysAgo: 10, toDaysAgo: 3, mib: flat });
 
 test("a leak since a version: version, rate, line and time to the limit", () => {
   const found = diagnosisOf([
@@ -313,7 +252,7 @@ test("a leak that follows the unknown requests is found", () => {
   expect((found.leak?.growthBytesPerHour ?? 0) / MIB).toBeCloseTo(2, 0);
 });
 
-test("sites are asked for where RSS may hide a leak, of the longest lives", () => {
+test("sites are asked for where RSS may hide a leak, of the longest lives and of those before", () => {
   const wanted = (mib: (hours: number) => number, days = 3) => {
     const lives = three({ version: "1.1", fromDaysAgo: days, mib });
     const evidence = {
@@ -323,7 +262,9 @@ test("sites are asked for where RSS may hide a leak, of the longest lives", () =
     };
     return processesForSites(evidence, diagnoseService(evidence, 50));
   };
-  expect(wanted((hours) => 0.2 * hours)).toEqual(["1.1/0/3", "1.1/1/3", "1.1/2/3", "1.1/0/0.1"]);
+  const before = ["1.0/0/10", "1.0/1/10", "1.0/2/10"];
+  const own = ["1.1/0/3", "1.1/1/3", "1.1/2/3", "1.1/0/0.1"];
+  expect(wanted((hours) => 0.2 * hours)).toEqual([...own, ...before]);
   // Two weeks of a level leave no room for a leak.
   const steady = Array.from({ length: 3 }, (_, instance) => ({
     ...{ instance, version: "1.0", fromDaysAgo: 14, mib: flat },

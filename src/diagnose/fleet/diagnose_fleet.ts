@@ -61,7 +61,11 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   const { service, window } = evidence;
   const z = normalQuantile(1 - ERROR / (2 * INTERVALS_OF_A_SERVICE * Math.max(1, services)));
   const { processes, by } = withoutLoad(evidence.processes);
-  const judging: Judging = { endMs: window.endMs, z, isLoadKnown: by !== "unknown" };
+  const judging: Omit<Judging, "before"> = {
+    endMs: window.endMs,
+    z,
+    isLoadKnown: by !== "unknown",
+  };
   const versions: JudgedVersion[] = [];
   for (const version of versionsOf(processes)) {
     versions.push(judged(version, judging, versions));
@@ -69,8 +73,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   const newest = versions.at(-1);
   const accused = accusedOf(versions, window.endMs);
   const ofAccused = accused === null ? [] : accusedProcesses(accused);
-  const rate = accused === null ? 0 : rateOf(accused).rate;
-  const suspects = accused === null ? [] : fleetSuspects(ofAccused, rate, judging);
+  const suspects = accused === null ? [] : fleetSuspects(ofAccused, rateOf(accused), judging);
   const first = accused === null ? null : firstLeaking(versions, accused);
   const change = changeBetween(versions, first, z);
   const shape: FleetShape = accused !== null ? "leaking" : (newest?.growth?.shape ?? "short");
@@ -130,11 +133,15 @@ function stillRuns({ processes }: JudgedVersion, endMs: number): boolean {
   return processes.some(({ process }) => (process.endedMs ?? endMs) >= endMs);
 }
 
-/** The first of the versions that leak, up to the accused one. Versions between them that may have leaked are no gap. */
+/** The first of the versions that leak, up to the accused one. Versions between them that may have leaked are no gap; but none had
+ * a line that is new. */
 function firstLeaking(versions: readonly JudgedVersion[], accused: JudgedVersion): JudgedVersion {
-  const { rate } = rateOf(accused);
+  const { rate, newLine } = rateOf(accused);
   const isEverywhere = leaksEverywhere(accused);
   let first = accused;
+  if (newLine !== undefined) {
+    return accused;
+  }
   for (const version of versions.slice(0, versions.indexOf(accused)).reverse()) {
     const leaksAlike = isLeaking(version) && leaksEverywhere(version) === isEverywhere;
     if (leaksAlike || growsAlike(version, rate)) {

@@ -7,7 +7,7 @@ import type {
 import { ownFrame } from "../../model/documents/own_code.js";
 import { ageCurve } from "./age_curve.js";
 import type { FleetProcess, SiteReadings } from "./fleet_evidence.js";
-import { WINDOWS_MS } from "./group_growth.js";
+import { type GroupGrowth, WINDOWS_MS } from "./group_growth.js";
 import { lastingGrowth } from "./lasting_growth.js";
 
 const HOUR_MS = 3_600_000;
@@ -20,10 +20,10 @@ interface Window {
   readonly endMs: number;
 }
 
-/** `rate`: growth of RSS of these processes, bytes per ms. The fastest growing first. */
+/** `rate`: growth of RSS of these processes, bytes per ms. The fastest growing first, after a line that no earlier version had. */
 export function fleetSuspects(
   processes: readonly FleetProcess[],
-  rate: number,
+  { rate, newLine }: Pick<GroupGrowth, "rate" | "newLine">,
   { endMs, z }: { readonly endMs: number; readonly z: number },
 ): FleetSuspectJson[] {
   const longest = { startMs: endMs - (WINDOWS_MS[0] as number), endMs };
@@ -32,7 +32,8 @@ export function fleetSuspects(
       rows.map(([process, site]) => ({ process, rss: site.live, work: null })),
       windowOf(rows, longest),
     );
-    const growth = curve === null ? null : lastingGrowth(curve, z);
+    const isNew = newLine !== undefined && keyOf(line) === keyOf(newLine.line);
+    const growth = isNew ? newLine : curve === null ? null : lastingGrowth(curve, z);
     if (growth === null || growth.rate < LEAST_SHARE * rate) {
       return [];
     }
@@ -47,7 +48,8 @@ export function fleetSuspects(
     ];
   });
   // What certainly grows comes before what may be a filling cache.
-  const isSure = ({ growth }: { growth: { low: number } }) => Number(growth.low > 0);
+  const isSure = ({ growth }: { growth: { low: number } }) =>
+    Number(growth.low > 0) + Number(growth === newLine);
   grown.sort((a, b) => isSure(b) - isSure(a) || b.growth.rate - a.growth.rate);
   return grown.slice(0, MOST_SUSPECTS).map(({ line, stack, liveBytes, growth }, at) => ({
     ...holderOf(processes, line),
@@ -83,7 +85,7 @@ export function linesOf(processes: readonly FleetProcess[]): LineOfSites[] {
     for (const site of process.sites) {
       const line = ownFrame(site.stack) ?? site.stack[0];
       if (line !== undefined) {
-        const key = `${line.file}\n${line.line}\n${line.function}`;
+        const key = keyOf(line);
         const known = lines.get(key) ?? { line, rows: [] };
         known.rows.push([process, site]);
         lines.set(key, known);
@@ -91,6 +93,10 @@ export function linesOf(processes: readonly FleetProcess[]): LineOfSites[] {
     }
   }
   return [...lines.values()];
+}
+
+function keyOf({ file, line, function: name }: FrameJson): string {
+  return `${file}\n${line}\n${name}`;
 }
 
 /** What the diagnosis of most of the processes names for this line. */

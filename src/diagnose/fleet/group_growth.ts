@@ -14,6 +14,8 @@ import { median } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
 import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
+import type { NewLine } from "./new_lines.js";
+import type { SeenLife } from "./seen_lines.js";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -63,6 +65,8 @@ export interface GroupGrowth extends LastingGrowth {
   readonly level: Bytes;
   /** The least limit of its processes; 0: none is known. */
   readonly limit: Bytes;
+  /** The line that shows it, where no earlier version had that line. */
+  readonly newLine?: NewLine;
 }
 
 export interface Judging {
@@ -73,6 +77,8 @@ export interface Judging {
   readonly isLoadKnown: boolean;
   /** How far the load moves memory, where it is not the difference that its removal made. */
   readonly loadBytes?: Bytes;
+  /** What the agent saw of the versions before. */
+  readonly before: readonly SeenLife[];
 }
 
 /** The decision of the longest window, or of a shorter one that shows a leak which began in it. null: no readings. */
@@ -174,17 +180,21 @@ function growthIn(
   return { ...lasting, ...interval, ...about, isByWork, isFatal, isOnlyYoung, shape };
 }
 
-/** Over time, or over the requests if growth follows them more closely. null: too few points. */
+/** Over time, or over the requests if growth follows them more closely. `slowing`: of lasting_growth.ts. null: too few points. */
 export function lastingByBest(
   byTime: AgeCurve,
   z: number,
+  slowing?: readonly number[],
 ): {
   readonly curve: AgeCurve;
   readonly lasting: LastingGrowth;
   readonly isByWork: boolean;
 } | null {
   const byWork = byTime.workTimes === null ? null : { ...byTime, times: byTime.workTimes };
-  const [ofTime, ofWork] = [lastingGrowth(byTime, z), byWork && lastingGrowth(byWork, z, false)];
+  const [ofTime, ofWork] = [
+    lastingGrowth(byTime, z, true, slowing),
+    byWork && lastingGrowth(byWork, z, false, slowing),
+  ];
   // Growth by request is a straight line over the requests, and follows the load over time.
   if (byWork !== null && ofTime !== null && ofWork !== null && ofWork.squares < ofTime.squares) {
     return { curve: byWork, lasting: ofWork, isByWork: true };

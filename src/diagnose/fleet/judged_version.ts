@@ -2,17 +2,24 @@
 import type { FleetProcess } from "./fleet_evidence.js";
 import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
 import type { Unloaded } from "./load_removal.js";
+import { instancesOf, type NewLine, newLines } from "./new_lines.js";
 import { type OddInstance, oddInstances } from "./odd_instances.js";
 import { accusedByPrecedent, clearedByPrecedent } from "./precedent.js";
-import { withSites } from "./site_growth.js";
+import { type SeenLife, seenLives } from "./seen_lines.js";
+import { LEAST_IN_RSS, withSites } from "./site_growth.js";
 
 /** An odd instance that grows by this factor faster explains the leak. */
 const MUCH_FASTER = 4;
+/** A line on a smaller share of the instances that the agent watched is theirs alone, if it watched a few. */
+const MOST_ALONE = 0.4;
+const FEWEST_WATCHED = 3;
 
 export interface JudgedVersion {
   readonly version: string;
   readonly startedMs: number;
   readonly processes: readonly Unloaded[];
+  /** Of these, what the agent saw. */
+  readonly seen: readonly SeenLife[];
   /** Of the processes without the odd ones; null: no readings in the window. */
   readonly growth: GroupGrowth | null;
   readonly odd: readonly OddInstance[];
@@ -47,19 +54,65 @@ export function versionsOf(processes: readonly Unloaded[]) {
 
 /** A version is judged up to the end of its last process, and against earlier versions, the latest last. */
 export function judged(
-  version: Omit<JudgedVersion, "growth" | "odd">,
-  judging: Judging,
+  version: Omit<JudgedVersion, "growth" | "odd" | "seen">,
+  judging: Omit<Judging, "before">,
   earlier: readonly JudgedVersion[],
 ): JudgedVersion {
   const ends = version.processes.map(({ process }) => process.endedMs ?? judging.endMs);
-  const own = { ...judging, endMs: Math.min(judging.endMs, Math.max(...ends)) };
+  const before = earlier.flatMap(({ seen }) => seen);
+  const own = { ...judging, before, endMs: Math.min(judging.endMs, Math.max(...ends)) };
+  const seen = seenLives(version.processes);
   const odd = oddInstances(version.processes, own);
   const names = new Set(odd.map(({ instance }) => instance));
   const others = version.processes.filter(({ process }) => !names.has(process.instance));
   const growth = groupGrowth(others, own);
-  const settled = (found: GroupGrowth) =>
-    withSites(accusedByPrecedent(clearedByPrecedent(found, earlier), earlier), others, own);
-  return { ...version, odd, growth: growth === null ? null : settled(growth) };
+  if (growth === null) {
+    return { ...version, seen, odd, growth };
+  }
+  const settled = withSites(
+    accusedByPrecedent(clearedByPrecedent(growth, earlier), earlier),
+    others,
+    own,
+  );
+  const [newLine] = newLines(seen, before, { ...settled, z: own.z });
+  return {
+    ...version,
+    seen,
+    ...(newLine === undefined
+      ? { odd, growth: settled }
+      : withNewLine({ odd, growth: settled }, newLine, version.processes)),
+  };
+}
+
+/** What a line that no earlier version had shows about a version: it leaks, or a few of its instances do. */
+function withNewLine(
+  { odd, growth }: { readonly odd: readonly OddInstance[]; readonly growth: GroupGrowth },
+  newLine: NewLine,
+  processes: readonly Unloaded[],
+): Pick<JudgedVersion, "odd" | "growth"> {
+  const { rate, low, high, instances } = newLine;
+  if (odd.length > 0) {
+    return { odd, growth };
+  }
+  if (growth.shape === "leaking") {
+    return { odd, growth: { ...growth, newLine } };
+  }
+  const leaking = { ...growth, rate, low, high, newLine, shape: "leaking" as const };
+  const watched = instancesOf(processes.filter(({ process }) => process.sites.length > 0));
+  const all = instancesOf(processes);
+  const isAlone = watched.size >= FEWEST_WATCHED && instances.size <= MOST_ALONE * watched.size;
+  // The memory of all instances does not grow like that.
+  const highest = Math.max(growth.high, growth.straight.high);
+  const isContradicted = growth.shape !== "short" && highest <= LEAST_IN_RSS * rate;
+  if (isAlone || (isContradicted && instances.size <= MOST_ALONE * all.size)) {
+    const alone = [...instances].map((instance) => ({
+      instance,
+      growth: leaking,
+      processes: processes.filter(({ process }) => process.instance === instance),
+    }));
+    return { odd: alone, growth };
+  }
+  return { odd, growth: isContradicted ? growth : leaking };
 }
 
 export function accusedProcesses(version: JudgedVersion): FleetProcess[] {

@@ -37,6 +37,8 @@ const DURATIONS = [
 ];
 /** Keys that become rarer fill a cache by the logarithm of age over these shares of the curve's length. */
 const SLOWING = [0.03, 0.1, 0.3, 1];
+/** For lines, which have so little noise that only a nearly exact course explains them. */
+export const SLOWING_FINE: readonly number[] = [0.03, 0.055, 0.1, 0.17, 0.3, 0.55, 1];
 const DAY_MS: Millis = 24 * 3_600_000;
 const LONGEST_MS = DAY_MS;
 /** A shorter curve does not show the wave of a day. */
@@ -63,6 +65,7 @@ export function lastingGrowth(
   curve: Pick<AgeCurve, "times" | "values" | "weights">,
   z: number,
   followsDays = true,
+  slowing: readonly number[] = SLOWING,
 ): LastingGrowth | null {
   const { times } = curve;
   const [values, weights] = [new Float64Array(curve.values), new Float64Array(curve.weights)];
@@ -98,7 +101,7 @@ export function lastingGrowth(
   );
   const shapes = [
     ...shares.map((share) => ({ share, at: (age: number) => 1 - Math.exp(-age / share) })),
-    ...SLOWING.map((share) => ({ share, at: (age: number) => Math.log(1 + age / share) })),
+    ...slowing.map((share) => ({ share, at: (age: number) => Math.log(1 + age / share) })),
   ];
   for (const { share, at: filledAt } of shapes) {
     const filled = ages.map((age) => filledAt(age));

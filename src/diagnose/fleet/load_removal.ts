@@ -58,6 +58,16 @@ export function loadRange(processes: readonly Unloaded[]): Bytes {
   return middle?.range ?? 0;
 }
 
+/** The requests that a process had served at these times; null: unknown. */
+export function workAt(
+  times: readonly number[],
+  { rss, work }: Unloaded,
+): readonly number[] | null {
+  return work === null || work.length === 0
+    ? null
+    : times.map((time) => work[Math.min(work.length - 1, firstFrom(rss.times, time))] as number);
+}
+
 export interface WithoutLoad {
   readonly processes: readonly Unloaded[];
   readonly by: "requests" | "day" | "unknown";

@@ -1,19 +1,20 @@
 /** Instances that grow unlike their siblings: one shard, one rank, one host. */
 
-import type { Bytes } from "../../model/base/units.js";
+import type { Bytes, TimeMs } from "../../model/base/units.js";
 import { smallestRise } from "../series/growth.js";
 import { medianOf } from "../series/medians.js";
 import { median, theilSenSlope } from "../series/trend.js";
 import { ageCurve } from "./age_curve.js";
+import { FEWEST_SIBLINGS, fillsAgain, isAhead, type Window } from "./ahead_of_siblings.js";
 import { type GroupGrowth, groupGrowth, type Judging, WINDOWS_MS } from "./group_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
+import { siblingsDidAlike } from "./precedent.js";
 import { withoutSiblings } from "./sibling_course.js";
 import { withSites } from "./site_growth.js";
 
 /** How many times as far as siblings usually drift: over the curve, and over its later half, which is less exact. */
 const FAR = 5;
 const FAR_LATE = 2.5;
-const FEWEST_SIBLINGS = 3;
 /** The drift of this many siblings may be half of the usual by chance. */
 const FEW = 4;
 /** What fills on one instance alone slows down: the later half's growth as a share of the whole. */
@@ -40,12 +41,7 @@ export function oddInstances(
     return [];
   }
   const window = windowOf(processes, judging.endMs);
-  const instances = new Map<string, Unloaded[]>();
-  for (const each of withoutSiblings(processes, window)) {
-    const own = instances.get(each.process.instance) ?? [];
-    own.push(each);
-    instances.set(each.process.instance, own);
-  }
+  const instances = byInstance(withoutSiblings(processes, window));
   const courses = [...instances].flatMap(([instance, own]) => {
     const curve = ageCurve(own, window);
     if (curve === null || curve.times.length < FEWEST_POINTS) {
@@ -86,11 +82,34 @@ export function oddInstances(
     }
     const interval = { rate, low: rate - 2 * spread, high: rate + 2 * spread };
     const alone: GroupGrowth = { ...growth, ...interval, isFatal: false, shape: "leaking" };
-    const judged = withSites(alone, own, judging);
-    return judged.shape === "leaking" ? [{ instance, growth: judged, processes: own }] : [];
+    return [{ instance, growth: alone, processes: own }];
   });
-  odd.sort((a, b) => b.growth.rate - a.growth.rate);
-  return odd.length > MOST_SHARE * instances.size ? [] : odd;
+  if (odd.length > MOST_SHARE * instances.size) {
+    return [];
+  }
+  return odd
+    .filter(({ instance, growth }) => {
+      const isOwn = ({ process }: Unloaded) => process.instance === instance;
+      const [own, siblings] = [processes.filter(isOwn), processes.filter((each) => !isOwn(each))];
+      return (
+        isAhead(own, siblings, growth.rate, window) &&
+        !fillsAgain(own, siblings) &&
+        !siblingsDidAlike(own, siblings, window)
+      );
+    })
+    .map((each) => ({ ...each, growth: withSites(each.growth, each.processes, judging) }))
+    .filter(({ growth }) => growth.shape === "leaking")
+    .sort((a, b) => b.growth.rate - a.growth.rate);
+}
+
+function byInstance(processes: readonly Unloaded[]): Map<string, Unloaded[]> {
+  const instances = new Map<string, Unloaded[]>();
+  for (const each of processes) {
+    const own = instances.get(each.process.instance) ?? [];
+    own.push(each);
+    instances.set(each.process.instance, own);
+  }
+  return instances;
 }
 
 /** The spread of rates around those of most instances, which are zero; of a few, it may be small by chance. */
@@ -99,7 +118,7 @@ function spreadOf(rates: readonly number[]): number {
 }
 
 /** The longest window, or what the processes lived of it. */
-function windowOf(processes: readonly Unloaded[], endMs: number) {
+function windowOf(processes: readonly Unloaded[], endMs: TimeMs): Window {
   const first = Math.min(...processes.map(({ process }) => process.startedMs));
   return { startMs: Math.max(first, endMs - (WINDOWS_MS[0] as number)), endMs };
 }

@@ -12,7 +12,7 @@
  * An earlier version counts if it lived longer, was seen from its start, and is itself judged not to grow. A deploy that
  * adds a slow cache where there was none looks like the second case.
  */
-import type { Bytes, Millis } from "../../model/base/units.js";
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { firstFrom } from "../series/medians.js";
 import { theilSenSlope } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
@@ -22,6 +22,8 @@ import type { Unloaded } from "./load_removal.js";
 const HOUR_MS = 3_600_000;
 /** A version that rises by more than this multiple of its precedent does more than fill a larger cache. */
 const ALIKE = 3.5;
+/** The same within a version, whose instances differ only in load. */
+const ALIKE_SIBLINGS = 2;
 /** A precedent that rises by less than this share of the version was level. */
 const LEVEL = 0.15;
 /** The part of a curve that is compared: without start-up, and without the fast part of filling. */
@@ -37,6 +39,8 @@ const FEWEST_LIVES = 3;
 const LEAST_RISE = { ofLevel: 0.05, ofLimit: 0.01 };
 /** The first reading of a life that was seen from its start comes within this share of the compared age. */
 const SEEN_FROM = 0.05;
+/** Longest time without readings as a share of the compared ages. */
+const LONGEST_GAP = 0.25;
 /** How much longer than the curve a precedent must have lived to have levelled off after it. */
 const LONGER = 1.5;
 
@@ -83,11 +87,28 @@ function latestPrecedent(curve: AgeCurve, earlier: readonly Earlier[]): AgeCurve
     : null;
 }
 
+/** Whether siblings of the same version, which are older, rose by at least half as much at this age. */
+export function siblingsDidAlike(
+  own: readonly Unloaded[],
+  siblings: readonly Unloaded[],
+  window: { readonly startMs: TimeMs; readonly endMs: TimeMs },
+): boolean {
+  const curve = ageCurve(own, window);
+  const usual = curve?.axis === "age" ? livesUntil(siblings, curve.times.at(-1) ?? 0) : null;
+  return (
+    curve !== null &&
+    usual !== null &&
+    slopeIn(usual, agesOf(curve)) * ALIKE_SIBLINGS > slopeIn(curve)
+  );
+}
+
 /** The curve of an earlier version up to an age that it outlived without growing on. null: it is no precedent. */
 function precedentOf({ processes, growth }: Earlier, ageMs: Millis): AgeCurve | null {
-  if (growth === null || !CALM.has(growth.shape)) {
-    return null;
-  }
+  return growth === null || !CALM.has(growth.shape) ? null : livesUntil(processes, ageMs);
+}
+
+/** The curve of processes up to an age that they outlived. null: none did. */
+function livesUntil(processes: readonly Unloaded[], ageMs: Millis): AgeCurve | null {
   const lives = processes.flatMap(({ process, rss, work }): Unloaded[] => {
     const [first, last] = [rss.times[0], rss.times.at(-1)];
     const isSeen =
@@ -107,7 +128,16 @@ function precedentOf({ processes, growth }: Earlier, ageMs: Millis): AgeCurve | 
   });
   const startMs = Math.min(...lives.map(({ process }) => process.startedMs));
   const endMs = Math.max(...lives.map(({ rss }) => rss.times.at(-1) ?? 0));
-  return lives.length === 0 ? null : ageCurve(lives, { startMs, endMs });
+  const curve = lives.length === 0 ? null : ageCurve(lives, { startMs, endMs });
+  return curve !== null && isSeenThroughout(curve) ? curve : null;
+}
+
+/** Without a gap, as hours without a collector leave it, in the ages that are compared. */
+function isSeenThroughout(curve: AgeCurve): boolean {
+  const { from, to } = agesOf(curve);
+  const compared = curve.times.filter((time) => time >= from);
+  const gaps = compared.map((time, at) => time - (compared[at - 1] ?? from));
+  return Math.max(...gaps) <= LONGEST_GAP * (to - from);
 }
 
 interface Ages {

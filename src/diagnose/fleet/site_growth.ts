@@ -8,20 +8,21 @@
  * of its rise can be a leak.
  */
 import type { Bytes, Millis } from "../../model/base/units.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
-import { firstFrom } from "../series/medians.js";
 import { median } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
 import { linesOf } from "./fleet_suspects.js";
 import type { GroupGrowth, Judging } from "./group_growth.js";
-import { LEAST_LASTING_MS, lastingByBest, WINDOWS_MS } from "./group_growth.js";
-import type { LastingGrowth } from "./lasting_growth.js";
-import type { Unloaded } from "./load_removal.js";
+import { LEAST_LASTING_MS, LEAST_SURE, lastingByBest, WINDOWS_MS } from "./group_growth.js";
+import { type LastingGrowth, SLOWING_FINE } from "./lasting_growth.js";
+import { type Unloaded, workAt } from "./load_removal.js";
+import { didAlikeBefore } from "./seen_lines.js";
 
 /** Largest decrease of a growing site as a share of its rise. */
 const MOST_GIVEN_BACK = 0.2;
 /** RSS that certainly grows by less than this share of a site's rate contradicts it. */
-const LEAST_IN_RSS = 0.5;
+export const LEAST_IN_RSS = 0.5;
 /** Sites that together grow by less than this share of RSS do not explain it. */
 const LEAST_EXPLAINED = 0.4;
 /** RSS that grows without any site may be memory that the allocator keeps, or rising load. It counts as a leak only if it
@@ -39,11 +40,11 @@ const SMOOTHED = 5;
 export function withSites(
   growth: GroupGrowth,
   processes: readonly Unloaded[],
-  { endMs, z }: Judging,
+  { endMs, z, before }: Judging,
 ): GroupGrowth {
   const window = { startMs: endMs - (WINDOWS_MS[0] as number), endMs };
   const unloaded = new Map(processes.map((each) => [each.process, each]));
-  const sites = linesOf([...unloaded.keys()]).flatMap(({ rows }) => {
+  const sites = linesOf([...unloaded.keys()]).flatMap(({ line, rows }) => {
     const curve = ageCurve(
       rows.map(([process, { live }]) => ({
         process,
@@ -52,17 +53,32 @@ export function withSites(
       })),
       window,
     );
-    const found = curve === null ? null : lastingByBest(curve, z);
-    return curve === null || found === null ? [] : [{ curve, ...found.lasting }];
+    return curve === null ? [] : [{ line, curve }];
   });
-  const seen = sites.filter(({ curve }) => lengthOf(curve) >= growth.windowMs / 2);
+  // Most of the work, so it is done for lines that matter.
+  const lastingOf = (curve: AgeCurve) => lastingByBest(curve, z, SLOWING_FINE)?.lasting ?? null;
+  const isUsual = (line: FrameJson, curve: AgeCurve, rate: number) => {
+    const lengthMs = lengthOf(curve);
+    return didAlikeBefore(line, { rise: rate * lengthMs, lengthMs }, before);
+  };
   if (growth.shape === "leaking") {
-    const explained = isExplained(seen, growth.rate);
-    const isOpen = growth.isFatal || growth.windowMs >= LEAST_UNEXPLAINED_MS;
-    return seen.length === 0 || explained || isOpen ? growth : { ...growth, shape: "undecided" };
+    if (growth.isFatal || growth.windowMs >= LEAST_UNEXPLAINED_MS) {
+      return growth;
+    }
+    const seen = sites.flatMap(({ line, curve }) => {
+      const lasting = lengthOf(curve) >= growth.windowMs / 2 ? lastingOf(curve) : null;
+      return lasting === null ? [] : [{ line, curve, ...lasting }];
+    });
+    const unusual = seen.filter(
+      ({ line, curve, straight }) => !isUsual(line, curve, straight.rate),
+    );
+    const explained = isExplained(unusual, growth.rate);
+    return seen.length === 0 || explained ? growth : { ...growth, shape: "undecided" };
   }
   const [fastest] = sites
-    .flatMap(({ curve, ...lasting }) => lastingSite(curve, lasting, growth.level))
+    .flatMap(({ line, curve }) =>
+      lastingSite(curve, lastingOf, growth.level).filter(({ rate }) => !isUsual(line, curve, rate)),
+    )
     .filter(({ rate }) => growth.high > LEAST_IN_RSS * rate)
     .sort((a, b) => b.rate - a.rate);
   return fastest === undefined ? growth : { ...growth, ...fastest, shape: "leaking" };
@@ -85,28 +101,29 @@ function lengthOf({ times }: AgeCurve): Millis {
 }
 
 /** The growth of a site that lasts; otherwise nothing. */
-function lastingSite(curve: AgeCurve, lasting: LastingGrowth, level: Bytes): LastingGrowth[] {
+function lastingSite(
+  curve: AgeCurve,
+  lastingOf: (curve: AgeCurve) => LastingGrowth | null,
+  level: Bytes,
+): LastingGrowth[] {
   const lengthMs = lengthOf(curve);
+  if (lengthMs < LEAST_LASTING_MS || !keeps(curve)) {
+    return [];
+  }
   const { shape, lastThird } = assessGrowth(curve);
-  if (lengthMs < LEAST_LASTING_MS || shape !== "growing" || !keeps(curve)) {
+  const lasting = shape === "growing" ? lastingOf(curve) : null;
+  if (lasting === null) {
     return [];
   }
   // Growth by requests follows the load, which leaves no exact interval; but a cache would slow down.
   const isSteady = lengthMs >= LEAST_STEADY_MS && lastThird >= STEADY;
   const { rate } = lasting.straight;
   const found =
-    lasting.low <= 0 && isSteady
+    lasting.low <= LEAST_SURE * lasting.rate && isSteady
       ? { ...lasting, rate, low: rate * STEADY, high: rate * (2 - STEADY) }
       : lasting;
   const isEnough = found.rate * lengthMs > LEAST_OF_SITE * smallestRise(lengthMs, level);
-  return found.low > 0 && isEnough ? [found] : [];
-}
-
-/** The requests that a process had served at these times; null: unknown. */
-function workAt(times: readonly number[], { rss, work }: Unloaded): readonly number[] | null {
-  return work === null || work.length === 0
-    ? null
-    : times.map((time) => work[Math.min(work.length - 1, firstFrom(rss.times, time))] as number);
+  return found.low > LEAST_SURE * found.rate && isEnough ? [found] : [];
 }
 
 /** Whether what was gained is not given back. */

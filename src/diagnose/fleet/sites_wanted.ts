@@ -10,6 +10,8 @@ const WEEK_HOURS = 7 * 24;
 const LEAST_IN_A_WEEK = 0.02;
 /** Those with the most readings show the most of a site's course. */
 const MOST_PROCESSES = 60;
+/** Of earlier versions, whose lines the version's are compared with. */
+const MOST_EARLIER = 30;
 /** Two, so that a line that both name is no chance. */
 const CANDIDATES = 2;
 /** Nearer to its limit a process gets no agent. */
@@ -26,11 +28,26 @@ export function processesForSites(
   const version = leak?.version ?? open?.version;
   const odd = new Set(oddInstances.map(({ instance }) => instance));
   const isOdd = ({ instance }: FleetProcess) => Number(odd.has(instance));
-  return processes
-    .filter((each) => each.version === version)
-    .sort((a, b) => isOdd(b) - isOdd(a) || b.rss.times.length - a.rss.times.length)
-    .slice(0, MOST_PROCESSES)
-    .map(({ process }) => process);
+  const own = processes.filter((each) => each.version === version);
+  const names = versions.map((each) => each.version);
+  const before = new Set(names.slice(0, Math.max(0, names.indexOf(version ?? ""))));
+  return [
+    ...longest(own, MOST_PROCESSES, isOdd),
+    ...longest(
+      processes.filter((each) => before.has(each.version)),
+      MOST_EARLIER,
+    ),
+  ].map(({ process }) => process);
+}
+
+function longest(
+  processes: readonly FleetProcess[],
+  most: number,
+  isFirst: (process: FleetProcess) => number = () => 0,
+): FleetProcess[] {
+  return [...processes]
+    .sort((a, b) => isFirst(b) - isFirst(a) || b.rss.times.length - a.rss.times.length)
+    .slice(0, most);
 }
 
 /**

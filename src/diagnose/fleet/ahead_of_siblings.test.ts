@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { fillsAgain, isAhead } from "./ahead_of_siblings.js";
+import { DAY, END, type Life, MIB, processOf } from "./fleet_evidence.fixture.js";
+
+const lifeOf = (life: Omit<Life, "version">) => {
+  const process = processOf({ version: "1.0", ...life });
+  return { process, rss: process.rss, work: null };
+};
+const window = { startMs: END - 3.5 * DAY, endMs: END };
+const rate = (mib: number) => (mib * MIB) / (3.5 * DAY);
+/** The week begins after two days. */
+const week = (mib: number) => (hours: number) => (hours < 50 ? 2 : mib);
+const siblings = [0, 1, 2, 4, 5].map((instance) =>
+  lifeOf({ instance, fromDaysAgo: 3.5, mib: week(24) }),
+);
+
+test("an instance that follows the load more closely than its siblings is not ahead of them by a leak", () => {
+  const own = [lifeOf({ instance: 3, fromDaysAgo: 3.5, mib: week(28) })];
+  expect(isAhead(own, siblings, rate(17), window)).toBe(false);
+});
+
+test("an instance that leaks is ahead of its siblings by what it leaked", () => {
+  const mib = (hours: number) => week(24)(hours) + (17 / 84) * hours;
+  const own = [lifeOf({ instance: 3, fromDaysAgo: 3.5, mib })];
+  expect(isAhead(own, siblings, rate(17), window)).toBe(true);
+  // Nothing is known about one that was restarted.
+  const restarted = lifeOf({ instance: 3, fromDaysAgo: 1, mib: week(28) });
+  expect(isAhead([restarted], siblings, rate(17), window)).toBe(true);
+});
+
+test("an instance fills its cache again unless a life of it came to have more memory than its siblings", () => {
+  const fills = (mib: number) => (hours: number) => mib * (1 - Math.exp(-hours / 7));
+  const full = [0, 1, 2].map((instance) => lifeOf({ instance, fromDaysAgo: 3.5, mib: fills(300) }));
+  const lives = (mib: (hours: number) => number) => [
+    lifeOf({ instance: 3, fromDaysAgo: 1, toDaysAgo: 0.5, mib }),
+    lifeOf({ instance: 3, fromDaysAgo: 0.5, mib: fills(300) }),
+  ];
+  expect(fillsAgain(lives(fills(300)), full)).toBe(true);
+  expect(
+    fillsAgain(
+      lives((hours) => fills(300)(hours) + 10 * hours),
+      full,
+    ),
+  ).toBe(false);
+  // One that was never restarted does not.
+  expect(fillsAgain(lives(fills(300)).slice(1), full)).toBe(false);
+});

@@ -1,0 +1,62 @@
+/**
+ * Whether an instance that seems to grow alone also does so in plain view. What siblings share is removed from each of them
+ * first (sibling_course.ts), and where an instance follows the load more closely than the others, some of it stays:
+ *
+ *   siblings   34.1 ▁▁▁▂▇▆▅▆▇ 36.3 % of the limit       the week begins
+ *   odd?       34.1 ▁▁▁▂█▇▅▆█ 37.4                      0.3 % further between thirds of the time, of 1.1 % that it "grew"
+ *   leak       34.1 ▁▂▃▄▅▆▇██ 38.0
+ */
+import type { Bytes, TimeMs } from "../../model/base/units.js";
+import { firstFrom, medianOf } from "../series/medians.js";
+import { median } from "../series/trend.js";
+import type { Unloaded } from "./load_removal.js";
+
+export const FEWEST_SIBLINGS = 3;
+/** What an instance is ahead of its siblings by, as a share of its growth. */
+const LEAST_AHEAD = 0.5;
+/** The readings at the end of a life whose median is its level. */
+const LAST_READINGS = 5;
+
+export interface Window {
+  readonly startMs: TimeMs;
+  readonly endMs: TimeMs;
+}
+
+/** Whether it rose further than its siblings did, by half of that growth, before anything was removed. True where it or they did
+ * not live throughout. `rate`: bytes per ms. */
+export function isAhead(
+  own: readonly Unloaded[],
+  siblings: readonly Unloaded[],
+  rate: number,
+  window: Window,
+): boolean {
+  const [rise] = own.length === 1 ? own.flatMap((each) => riseIn(each, window)) : [];
+  const others = siblings.flatMap((each) => riseIn(each, window));
+  return (
+    rise === undefined ||
+    others.length < FEWEST_SIBLINGS - 1 ||
+    rise - median(others) >= LEAST_AHEAD * rate * (2 / 3) * (window.endMs - window.startMs)
+  );
+}
+
+/** Whether it was restarted, and in no life came to have more memory than most of its siblings have. */
+export function fillsAgain(own: readonly Unloaded[], siblings: readonly Unloaded[]): boolean {
+  const levels = (lives: readonly Unloaded[]) =>
+    lives.flatMap(({ process }) =>
+      process.rss.values.length === 0 ? [] : [median(process.rss.values.slice(-LAST_READINGS))],
+    );
+  return own.length > 1 && Math.max(...levels(own)) <= median(levels(siblings));
+}
+
+/** From the first third of a window to its last. Nothing if the process did not live throughout. */
+function riseIn({ rss }: Unloaded, { startMs, endMs }: Window): Bytes[] {
+  const third = (endMs - startMs) / 3;
+  const { times, values } = rss;
+  const [from, to] = [firstFrom(times, startMs + third), firstFrom(times, endMs - third)];
+  const first = firstFrom(times, startMs);
+  const isWhole =
+    (times[first] ?? endMs) < startMs + third / 2 && (times.at(-1) ?? startMs) > endMs - third / 2;
+  return isWhole && from > first && to < times.length
+    ? [medianOf(values, to, values.length) - medianOf(values, first, from)]
+    : [];
+}

@@ -1,0 +1,113 @@
+import { expect, test } from "vitest";
+import { diagnosisOf, flat, type Life, MIB, three } from "./fleet_evidence.fixture.js";
+
+type Lines = NonNullable<Life["lines"]>;
+
+const imports = () => 90;
+/** Ran for ten days until `hours` ago, as three instances with the agent. */
+const before = (hours: number, lines: Lines) =>
+  three({
+    ...{ version: "1.0", fromDaysAgo: 10, toDaysAgo: hours / 24, lines },
+    mib: sumOf(lines),
+  });
+const after = (hours: number, lines: Lines) =>
+  three({ version: "1.1", fromDaysAgo: hours / 24, mib: sumOf(lines), lines });
+/** RSS has what the lines hold beyond the imports. */
+function sumOf(lines: Lines) {
+  return (hours: number) =>
+    Object.values(lines).reduce((sum, mibAt) => sum + mibAt(hours), 0) - imports();
+}
+const fills = (mib: number, fillHours: number) => (hours: number) =>
+  mib * (1 - Math.exp(-hours / fillHours));
+/** 10 % of the limit a day. */
+const LEAK = (0.1 * 1024) / 24;
+const leaks = (hours: number) => LEAK * hours;
+
+test("a line that no earlier version had shows a leak of 10 % of the limit a day after two hours", () => {
+  const lines = { imports, cached: fills(60, 6) };
+  const found = diagnosisOf([...before(2, lines), ...after(2, { ...lines, remember: leaks })]);
+  expect(found.verdict.kind).toBe("python-leak");
+  expect(found.change).toMatchObject({ kind: "growth", version: "1.1", against: "1.0" });
+  expect(found.suspects[0]?.line.function).toBe("remember");
+  const { growthBytesPerHour = 0, low = 0, affectedInstances } = found.leak ?? {};
+  expect(growthBytesPerHour / MIB).toBeCloseTo(LEAK, 0);
+  expect(low).toBeGreaterThan(0.5 * growthBytesPerHour);
+  expect(affectedInstances).toBe(3);
+  expect(found.limits.join(" ")).toContain("a slow cache that only this version has");
+});
+
+test("the same leak is not decided after two hours where the agent saw no earlier version", () => {
+  const lines = { imports, cached: fills(60, 6) };
+  const unseen = before(2, lines).map(({ lines: _, ...life }) => life);
+  const found = diagnosisOf([...unseen, ...after(2, { ...lines, remember: leaks })]);
+  expect(found.verdict.kind).not.toBe("python-leak");
+});
+
+test.each<[string, Lines, Lines]>([
+  ["a cache that is three times as large", { cached: fills(40, 12) }, { cached: fills(120, 12) }],
+  ["a cache that is new and fills in three hours", {}, { cached: fills(80, 3) }],
+  ["memory of a new line for the load", {}, { work: () => 40 }],
+  ["a slow cache under a new name", { cached: fills(150, 48) }, { stored: fills(160, 48) }],
+])("an innocent deploy is not accused by its lines within hours: %s", (_name, old, now) => {
+  for (const hours of [2, 3, 4, 6]) {
+    const found = diagnosisOf([
+      ...before(hours, { imports, ...old }),
+      ...after(hours, { imports, ...now }),
+    ]);
+    expect([hours, found.verdict.kind]).not.toEqual([hours, "python-leak"]);
+  }
+});
+
+test("the leak of a new line began with its version, although RSS of the one before grew alike", () => {
+  const lines = (slow: number): Lines => ({
+    imports,
+    cached: (hours) => slow * Math.min(hours, 9),
+  });
+  const version = (name: string, from: number, to: number | null, all: Lines) =>
+    three({
+      ...{ version: name, fromDaysAgo: from / 24, mib: sumOf(all), lines: all },
+      ...(to === null ? {} : { toDaysAgo: to / 24 }),
+    });
+  const found = diagnosisOf([
+    ...version("1.0", 240, 14, lines(4)),
+    ...version("1.1", 14, 6, lines(4.3)),
+    ...version("1.2", 6, null, { imports, remember: leaks, cached: () => 36 }),
+  ]);
+  expect(found.versions.map(({ shape }) => shape)).toEqual(["flat", "undecided", "leaking"]);
+  expect(found.leak).toMatchObject({ version: "1.2", since: "1.2" });
+});
+
+test("a new line on one of the instances that the agent watches leaks there alone", () => {
+  const six = (life: Omit<Life, "instance">, leaking: number | null) =>
+    [0, 1, 2, 3, 4, 5].map((instance) => {
+      const lines: Lines = { imports, ...(instance === leaking ? { remember: leaks } : {}) };
+      return { ...life, instance, lines, mib: sumOf(lines) };
+    });
+  const found = diagnosisOf([
+    ...six({ version: "1.0", fromDaysAgo: 10, toDaysAgo: 3 / 24, mib: flat }, null),
+    ...six({ version: "1.1", fromDaysAgo: 3 / 24, mib: flat }, 4),
+  ]);
+  expect(found.oddInstances.map(({ instance }) => instance)).toEqual(["app-4"]);
+  expect(found.leak).toMatchObject({ affectedInstances: 1, runningInstances: 6 });
+  expect(found.suspects[0]?.line.function).toBe("remember");
+});
+
+test("a leak by requests in processes that end every night is found by its line", () => {
+  // 3 % of the limit a day, most of it by day.
+  const byRequests = (hours: number) =>
+    1.28 * (hours - (0.5 * 24 * Math.sin((2 * Math.PI * hours) / 24)) / (2 * Math.PI));
+  const daily = (version: string, days: readonly number[], lines: Lines) =>
+    days.flatMap((from) =>
+      three({
+        ...{ version, fromDaysAgo: from, lines, mib: sumOf(lines) },
+        ...(from <= 1 ? {} : { toDaysAgo: from - 1 }),
+      }),
+    );
+  const lines = { imports, cached: fills(60, 6) };
+  const found = diagnosisOf([
+    ...daily("1.0", [7, 6, 5, 4, 3], lines),
+    ...daily("1.1", [2, 1], { ...lines, remember: byRequests }),
+  ]);
+  expect(found.suspects[0]?.line.function).toBe("remember");
+  expect(found.change).toMatchObject({ kind: "growth", version: "1.1" });
+});

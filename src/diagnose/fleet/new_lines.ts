@@ -1,0 +1,227 @@
+/**
+ * Lines of code that allocate what no earlier version kept. RSS needs many hours to distinguish a leak from noise, load
+ * and caches; a line that the earlier version never had in memory needs few, because nothing else is in its readings:
+ *
+ *   age              0 h ──── 2 h ──────────── 2 d
+ *   version 41       ▁▅▇█████████████████████████    cached()      fills, which version 42 may do as well
+ *                    ▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃    <module>      level
+ *   version 42       ▁▅▇█                            cached()      has done so before: decides nothing early
+ *                    ▁▂▄▅                            remember()    new, and in proportion to the age: leaks
+ *
+ * The excess of a function over its usual level in earlier versions is compared with the age: log(excess) = a + k log(age).
+ * A leak has k = 1, what fills in T falls behind (k = 0.87 when the age is T/2, 0.75 when it is T), and load that came with a
+ * deploy has k = 0. Lines move with each version, so functions are compared, by name and file.
+ *
+ * Where it fails: a cache that only the new version has, and that takes several times as long to fill as the version is old.
+ */
+import type { Bytes, Millis } from "../../model/base/units.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import { smallestRise } from "../series/growth.js";
+import { median } from "../series/trend.js";
+import type { FleetProcess } from "./fleet_evidence.js";
+import type { HeldByFunction, SeenLife } from "./seen_lines.js";
+
+const MINUTE_MS: Millis = 60_000;
+const HOUR_MS: Millis = 60 * MINUTE_MS;
+/** Imports and start-up come before. */
+const START_UP_MS: Millis = 10 * MINUTE_MS;
+/** The youngest process that shows the course of a line. */
+const LEAST_AGE_MS: Millis = 75 * MINUTE_MS;
+/** Earlier versions were seen for each hour of a day. */
+const LEAST_SEEN_MS: Millis = 24 * HOUR_MS;
+/** One life of an earlier version reached this share of the age, up to a day. */
+const LEAST_COMPARED = 0.5;
+/** The agent came before this share of a life. */
+const SEEN_FROM = 0.25;
+/** Otherwise, the first reading's share of what is in proportion to its age. */
+const LEAST_OF_FIRST = 0.6;
+/** Ages that are compared: the rest is too near to the start. */
+const COMPARED_FROM = 0.25;
+const FEWEST_READINGS = 4;
+/** Of k: it may be 1 within its standard error, and is not far below. */
+const STRAIGHT = { likely: 0.95, least: 0.85 };
+/** The least error of the logarithms of readings: that of a sampler. */
+const LEAST_ERROR = 0.03;
+/** What a function's memory varied by in earlier versions, as a share of its excess. */
+const MOST_BEFORE = 0.15;
+/** Functions that have gone with the earlier version and held this share of the excess may go on under a new name. */
+const MOST_MOVED = 1 / 3.5;
+const GONE = 0.15;
+/** The least excess, as shares of the limit, of the level where no limit is known, and of what counts in RSS. */
+const LEAST = { ofLimit: 0.005, ofLevel: 0.02, ofRise: 0.3 };
+
+/** A line without precedent that grows. Rates are bytes per ms. */
+export interface NewLine {
+  readonly line: FrameJson;
+  readonly stack: readonly FrameJson[];
+  readonly rate: number;
+  readonly low: number;
+  readonly high: number;
+  /** That have it. */
+  readonly instances: ReadonlySet<string>;
+}
+
+/** Of one version, the fastest first. `earlier`: lives of the versions before it. */
+export function newLines(
+  all: readonly SeenLife[],
+  earlier: readonly SeenLife[],
+  { level, limit, z }: { readonly level: Bytes; readonly limit: Bytes; readonly z: number },
+): NewLine[] {
+  const lives = all.filter(({ ages }) => (ages.at(-1) ?? 0) >= LEAST_AGE_MS);
+  const before = lives.length === 0 ? [] : fromStart(earlier);
+  const oldest = Math.max(...lives.map(({ ages }) => ages.at(-1) as number));
+  const seenMs = before.reduce((sum, { ages }) => sum + (ages.at(-1) as number), 0);
+  const comparedMs = LEAST_COMPARED * Math.min(oldest, LEAST_SEEN_MS);
+  if (seenMs < LEAST_SEEN_MS || !before.some(({ ages }) => (ages.at(-1) as number) >= comparedMs)) {
+    return [];
+  }
+  const most = smallestRise(oldest, level);
+  const least = Math.max(
+    limit > 0 ? LEAST.ofLimit * limit : LEAST.ofLevel * level,
+    LEAST.ofRise * most,
+  );
+  const names = new Set(lives.flatMap(({ byFunction }) => [...byFunction.keys()]));
+  const gone = goneFrom(lives, before);
+  const found = [...names].flatMap((name) => {
+    const usual = usualOf(name, before);
+    const own = lives.filter(({ byFunction }) => byFunction.has(name));
+    const growth = straightGrowth(name, own, usual.level, z);
+    const isNew =
+      growth !== null &&
+      growth.excess >= least &&
+      usual.range <= MOST_BEFORE * growth.excess &&
+      gone <= MOST_MOVED * growth.excess;
+    return isNew ? [{ ...growth.line, instances: instancesOf(own) }] : [];
+  });
+  return found.sort((a, b) => b.rate - a.rate);
+}
+
+export function instancesOf(lives: readonly { readonly process: FleetProcess }[]): Set<string> {
+  return new Set(lives.map(({ process }) => process.instance));
+}
+
+/** Lives that the agent saw from their start on. */
+function fromStart(lives: readonly SeenLife[]): SeenLife[] {
+  return lives.filter(({ ages }) => {
+    const [first, last] = [ages[0] ?? 0, ages.at(-1) ?? 0];
+    return last > START_UP_MS && first <= SEEN_FROM * last;
+  });
+}
+
+/** What a function held in earlier lives after start-up: its median, and how far it rose and fell. */
+function usualOf(name: string, before: readonly SeenLife[]) {
+  const all = before.flatMap(({ ages, byFunction }) => {
+    const values = byFunction.get(name)?.values;
+    return ages.flatMap((age, at) => (age < START_UP_MS ? [] : [values?.[at] ?? 0]));
+  });
+  let [least, most] = [Number.POSITIVE_INFINITY, 0];
+  for (const bytes of all) {
+    least = Math.min(least, bytes);
+    most = Math.max(most, bytes);
+  }
+  return { level: median(all), range: most - least };
+}
+
+interface Straight {
+  readonly excess: Bytes;
+  readonly line: Omit<NewLine, "instances">;
+}
+
+/** Of the excess over a level, if it is in proportion to the age, over all lives together; otherwise null. */
+function straightGrowth(
+  name: string,
+  lives: readonly SeenLife[],
+  level: Bytes,
+  z: number,
+): Straight | null {
+  const courses = lives.flatMap(({ ages, work, byFunction }) => {
+    const held = byFunction.get(name) as HeldByFunction;
+    const from = COMPARED_FROM * (ages.at(-1) as number);
+    const points = ages.flatMap((age, at) =>
+      age >= from
+        ? [{ age, work: work?.[at] ?? 0, excess: (held.values[at] as number) - level }]
+        : [],
+    );
+    return points.length >= FEWEST_READINGS && isWhole(points, ages) ? [{ held, points }] : [];
+  });
+  const [first] = courses;
+  if (
+    first === undefined ||
+    courses.some(({ points }) => points.some(({ excess }) => excess <= 0))
+  ) {
+    return null;
+  }
+  const points = courses.map((each) => each.points);
+  const isWorkKnown = points.flat().every(({ work }) => work > 0);
+  const [byAge, byWork] = [exponent(points, "age"), isWorkKnown ? exponent(points, "work") : null];
+  const best = byWork !== null && byWork.spread < byAge.spread ? byWork : byAge;
+  const { slope, error, spread, readings } = best;
+  if (slope < Math.max(STRAIGHT.likely - error, STRAIGHT.least + error)) {
+    return null;
+  }
+  const rates = courses.map(({ points }) => median(points.map(({ age, excess }) => excess / age)));
+  const rate = median(rates);
+  // Readings of one life err together.
+  const width = rate * z * Math.max(spread / Math.sqrt(readings / FEWEST_READINGS), error);
+  const { line, stack } = courses
+    .map(({ held }) => held)
+    .reduce((a, b) => (b.lastOfLine > a.lastOfLine ? b : a));
+  const ends = courses.map(({ points }) => median(points.slice(-3).map(({ excess }) => excess)));
+  return {
+    excess: median(ends),
+    line: { line, stack, rate, low: Math.max(rate / 2, rate - width), high: rate + width },
+  };
+}
+
+/** Whether the agent was there from the start, or the first excess that it read shows that it was: nothing older is missing. */
+function isWhole(points: readonly Point[], ages: readonly Millis[]): boolean {
+  const [first, last] = [points[0] as Point, points.at(-1) as Point];
+  const isEarly = (ages[0] as number) <= SEEN_FROM * last.age;
+  return isEarly || first.excess / first.age >= LEAST_OF_FIRST * (last.excess / last.age);
+}
+
+interface Point {
+  readonly age: Millis;
+  readonly work: number;
+  readonly excess: Bytes;
+}
+
+/** k of log(excess) = a + k log(age), with an own a for each life; or of the requests in place of the age. */
+function exponent(courses: readonly (readonly Point[])[], axis: "age" | "work") {
+  let [xx, xy, yy, readings] = [0, 0, 0, 0];
+  for (const points of courses) {
+    const rows = points.map((each) => [Math.log(each[axis]), Math.log(each.excess)] as const);
+    const [meanX, meanY] = [0, 1].map(
+      (column) => rows.reduce((sum, row) => sum + (row[column] as number), 0) / rows.length,
+    ) as [number, number];
+    for (const [x, y] of rows) {
+      xx += (x - meanX) ** 2;
+      xy += (x - meanX) * (y - meanY);
+      yy += (y - meanY) ** 2;
+    }
+    readings += points.length;
+  }
+  const slope = xy / xx;
+  const free = Math.max(1, readings - courses.length - 1);
+  const spread = Math.max(LEAST_ERROR, Math.sqrt(Math.max(0, yy - slope * xy) / free));
+  return { slope, error: spread / Math.sqrt(xx), spread, readings };
+}
+
+/** What functions held at the ages of `lives` that are gone in these. */
+function goneFrom(lives: readonly SeenLife[], before: readonly SeenLife[]): Bytes {
+  const age = median(lives.map(({ ages }) => ages.at(-1) as number));
+  const names = new Set(before.flatMap(({ byFunction }) => [...byFunction.keys()]));
+  let gone = 0;
+  for (const name of names) {
+    const then = median(before.flatMap((each) => heldAt(each, name, age)));
+    const now = median(lives.flatMap((each) => heldAt(each, name, age)));
+    gone += now <= GONE * then ? then : 0;
+  }
+  return gone;
+}
+
+/** Nothing if the life was shorter. */
+function heldAt({ ages, byFunction }: SeenLife, name: string, age: Millis): Bytes[] {
+  const at = ages.findIndex((each) => each >= age);
+  return at < 0 ? [] : [byFunction.get(name)?.values[at] ?? 0];
+}

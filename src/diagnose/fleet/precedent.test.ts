@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import { diagnoseService } from "./diagnose_fleet.js";
+import {
+  DAY,
+  diagnosisOf,
+  END,
+  HOUR,
+  type Life,
+  processOf,
+  three,
+} from "./fleet_evidence.fixture.js";
+import { oddInstances } from "./odd_instances.js";
+
+const unloaded = (life: Life) => {
+  const process = processOf(life);
+  return { process, rss: process.rss, work: null };
+};
+
+test("an instance that was restarted at a busier hour fills its cache faster than its siblings did, and is not odd", () => {
+  const judging = { endMs: END, z: 3.5, isLoadKnown: true, before: [] };
+  const odd = (fillHours: number, leakMib: number) =>
+    oddInstances(
+      [0, 1, 2, 3, 4, 5].flatMap((instance) => {
+        const mib = (hours: number) => 200 * (1 - Math.exp(-hours / fillHours));
+        const life = { instance, version: "1.0", fromDaysAgo: 2, mib };
+        const restarted = {
+          fromDaysAgo: 1.25,
+          mib: (hours: number) => 1.8 * mib(hours) + leakMib * hours,
+        };
+        return instance === 3
+          ? [
+              { ...life, toDaysAgo: 1.25 },
+              { ...life, ...restarted },
+            ].map(unloaded)
+          : [unloaded(life)];
+      }),
+      judging,
+    ).map(({ instance }) => instance);
+  expect(odd(20, 0)).toEqual([]);
+  expect(odd(20, 12)).toEqual(["app-3"]);
+});
+
+test("an earlier version is no precedent for the hours in which nobody read its memory", () => {
+  const fills = (hours: number) => 6 * Math.min(hours, 8);
+  const [old, young] = [
+    three({ version: "1.0", fromDaysAgo: 9, toDaysAgo: 0.3, mib: fills }),
+    three({ version: "1.1", fromDaysAgo: 0.3, mib: fills }),
+  ];
+  expect(diagnosisOf([...old, ...young]).verdict.kind).toBe("insufficient-evidence");
+  const isSeen = (age: number) => age < HOUR || age > 6.9 * HOUR;
+  const unseen = old.map(processOf).map((process) => {
+    const { times, values } = process.rss;
+    const kept = times.flatMap((time, at) => (isSeen(time - process.startedMs) ? [at] : []));
+    const pick = (all: readonly number[]) => kept.map((at) => all[at] as number);
+    return { ...process, rss: { times: pick(times), values: pick(values) } };
+  });
+  const window = { startMs: END - 14 * DAY, endMs: END };
+  const processes = [...unseen, ...young.map(processOf)];
+  expect(diagnoseService({ service: "shop", window, processes }, 50).verdict.kind).toBe(
+    "insufficient-evidence",
+  );
+});

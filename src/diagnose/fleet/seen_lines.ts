@@ -1,0 +1,112 @@
+/**
+ * What the agent saw of one life, by function: lines move from version to version, so these are compared by the name of their
+ * function and its file.
+ */
+import type { Bytes, Millis } from "../../model/base/units.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import { ownFrame } from "../../model/documents/own_code.js";
+import { median } from "../series/trend.js";
+import type { FleetProcess } from "./fleet_evidence.js";
+import { type Unloaded, workAt } from "./load_removal.js";
+
+/** The part of a life whose end is compared with its start, and the fewest readings of it. */
+const LATE = 2 / 3;
+const FEWEST_READINGS = 6;
+/** A line that rises by more than this multiple of what it did before does more than that. */
+const ALIKE = 3.5;
+/** The least length of earlier lives as a share of a line's course. */
+const LEAST_LENGTH = 0.5;
+/** Of these, the share that has to have levelled off. */
+const MOST_RISING = 0.5;
+
+/** Live bytes of one function in one life, at the ages of its life. */
+export interface HeldByFunction {
+  readonly values: Float64Array;
+  /** Its line with most bytes at the end. */
+  readonly line: FrameJson;
+  readonly stack: readonly FrameJson[];
+  readonly lastOfLine: Bytes;
+}
+
+/** What the agent saw of one life. */
+export interface SeenLife {
+  readonly process: FleetProcess;
+  /** When it looked. */
+  readonly ages: readonly Millis[];
+  /** Requests until then; null: unknown. */
+  readonly work: readonly number[] | null;
+  readonly byFunction: ReadonlyMap<string, HeldByFunction>;
+}
+
+/** Of the processes that the agent watched. */
+export function seenLives(processes: readonly Unloaded[]): SeenLife[] {
+  return processes.flatMap((each) => (each.process.sites.length === 0 ? [] : [seenOf(each)]));
+}
+
+/**
+ * Whether the function of a line rose nearly as far in earlier lives, and then levelled off or gave it back: it is a cache or
+ * load. `lengthMs`: of the course in which the line rose.
+ */
+export function didAlikeBefore(
+  line: FrameJson,
+  { rise, lengthMs }: { readonly rise: Bytes; readonly lengthMs: Millis },
+  earlier: readonly SeenLife[],
+): boolean {
+  const name = functionOf(line);
+  const courses = earlier.flatMap(({ ages, byFunction }) => {
+    const values = byFunction.get(name)?.values;
+    const length = (ages.at(-1) ?? 0) - (ages[0] ?? 0);
+    return values === undefined ||
+      values.length < FEWEST_READINGS ||
+      length < LEAST_LENGTH * lengthMs
+      ? []
+      : [courseOf(ages, values)];
+  });
+  const levelled = courses.filter(({ isLevel }) => isLevel);
+  return (
+    courses.length > 0 &&
+    levelled.length >= MOST_RISING * courses.length &&
+    ALIKE * median(levelled.map(({ range }) => range)) >= rise
+  );
+}
+
+/** How far it rose or fell, and whether the end is no higher than what came before. */
+function courseOf(ages: readonly Millis[], values: Float64Array) {
+  const [first, last] = [ages[0] as number, ages.at(-1) as number];
+  const from = ages.findIndex((age) => age >= first + LATE * (last - first));
+  const most = Math.max(...values.subarray(0, from));
+  const range = Math.max(most, ...values.subarray(from)) - Math.min(...values);
+  return { range, isLevel: median(values.subarray(from)) <= most };
+}
+
+function seenOf(unloaded: Unloaded): SeenLife {
+  const { process } = unloaded;
+  const { sites, startedMs } = process;
+  const times = [...new Set(sites.flatMap(({ live }) => live.times))].sort((a, b) => a - b);
+  const placeOf = new Map(times.map((time, at) => [time, at]));
+  const byFunction = new Map<string, HeldByFunction>();
+  for (const { stack, live } of sites) {
+    const line = ownFrame(stack) ?? stack[0];
+    if (line === undefined) {
+      continue;
+    }
+    const name = functionOf(line);
+    const known = byFunction.get(name);
+    const values = known?.values ?? new Float64Array(times.length);
+    live.times.forEach((time, at) => {
+      const place = placeOf.get(time) as number;
+      values[place] = (values[place] as number) + (live.values[at] as number);
+    });
+    const lastOfLine = live.values.at(-1) ?? 0;
+    if (known === undefined || lastOfLine > known.lastOfLine) {
+      byFunction.set(name, { values, line, stack, lastOfLine });
+    }
+  }
+  const ages = times.map((time) => time - startedMs);
+  return { process, ages, work: workAt(times, unloaded), byFunction };
+}
+
+/** Without the folders above the file's own, which may name the release. */
+export function functionOf({ file, function: name }: FrameJson): string {
+  return `${file.split(/[/\\]/).slice(-2).join("/")}\n${name}`;
+}
