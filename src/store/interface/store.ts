@@ -44,6 +44,8 @@ export interface SeriesQuery extends Selection, Window {
   readonly name: SeriesName;
   readonly by: SeriesGroup;
   readonly stepMs: Millis;
+  /** Only these instances, by the names of their streams. */
+  readonly streams?: readonly string[];
 }
 
 /** A label that the program itself set where it allocates. */

@@ -9,6 +9,7 @@ import {
   firstValidOftenMs,
   isOften,
   metricNames,
+  type OfSeries,
   readingsSql,
   selectionSql,
   selectionValues,
@@ -27,7 +28,7 @@ const GROUP_COLUMNS: Readonly<Record<SeriesGroup, string>> = {
 /** A gauge over time. */
 export async function seriesAnswer(database: RowReader, query: SeriesQuery): Promise<SeriesAnswer> {
   const steps = stepsOf(query, query.stepMs);
-  const of = { sql: selectionSql(query), values: selectionValues(query) };
+  const of = ofSeries(query);
   const reach = {
     firstMs: isOften(query.name)
       ? firstValidOftenMs(query)
@@ -53,6 +54,17 @@ export async function seriesAnswer(database: RowReader, query: SeriesQuery): Pro
   }));
   const { service, name, startMs, stepMs } = query;
   return { service, name, startMs, stepMs, groups };
+}
+
+function ofSeries(query: SeriesQuery): OfSeries {
+  const sql = selectionSql(query);
+  const values = selectionValues(query);
+  return query.streams === undefined
+    ? { sql, values }
+    : {
+        sql: `${sql} AND s.stream IN (SELECT unnest(from_json($streams, '["VARCHAR"]')))`,
+        values: { ...values, streams: JSON.stringify(query.streams) },
+      };
 }
 
 /** Mean over the window of the number of instances that reported RSS. */
