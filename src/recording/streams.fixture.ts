@@ -18,6 +18,7 @@ export interface StreamPlan {
   readonly startedMs: TimeMs;
   /** Distinguishes programs of one service. */
   readonly pid: number;
+  readonly pod?: string;
   /** Free labels. */
   readonly labels?: Readonly<Record<string, string>>;
   /** RSS in bytes at so many ms after the start. */
@@ -57,7 +58,7 @@ export function streamBytes(plan: StreamPlan): Buffer {
     env: "",
     namespace: "",
     workload: "",
-    pod: "",
+    pod: plan.pod ?? "",
     container: "",
     labels: { ...plan.labels },
   };

@@ -29,7 +29,7 @@ export interface HeatMapRow {
   readonly endedMs?: TimeMs;
   /** 0: it has none, or it is unknown. */
   readonly limitBytes: Bytes;
-  /** By step, the mean; null: it did not report. */
+  /** By step, the mean over the time in which it reported; null: it did not report. */
   readonly values: readonly (Bytes | null)[];
   /** Set if its memory is unlike that of the other instances of its version. */
   readonly odd?: OddMemory;

@@ -530,7 +530,8 @@ export const ANSWER_SCHEMAS = {
               },
             ],
           },
-          description: "By step, the mean; null: it did not report.",
+          description:
+            "By step, the mean over the time in which it reported; null: it did not report.",
         },
         odd: {
           $ref: "#/components/schemas/OddMemory",

@@ -87,21 +87,37 @@ export function readingsSql(
       AND m.ts_ms >= $first_ms AND m.ts_ms < $end_ms`;
 }
 
+/** Of a piece: the part of its time that lies in its step, and its value times that. */
+const FROM = "greatest(ts_ms, $start_ms + step * $step_ms)";
+const TO = "least(until_ms, $start_ms + (step + 1) * $step_ms)";
+const AREA = `value * (${TO} - ${FROM})`;
+
 /** The sum over series of each step's mean; the last step ends with the window. Columns: grp, step (from 0), value. */
 export function stepsSql(readings: string): string {
+  return `${piecesSql(readings)}
+    SELECT grp, step, sum(${AREA}) / (least($end_ms, $start_ms + (step + 1) * $step_ms) - $start_ms - step * $step_ms) AS value
+    FROM pieces GROUP BY grp, step ORDER BY grp, step`;
+}
+
+/** The same, but each mean is over the time of the step in which the group has readings, not over the whole step. */
+export function reportedStepsSql(readings: string): string {
+  return `${piecesSql(readings)}
+    SELECT grp, step, sum(area) / max(ms) AS value FROM (
+      SELECT grp, step, sum(${AREA}) AS area, sum(${TO} - ${FROM}) AS ms
+      FROM pieces GROUP BY grp, series_id, step)
+    GROUP BY grp, step ORDER BY grp, step`;
+}
+
+function piecesSql(readings: string): string {
   return `WITH readings AS (${readings}),
     pieces AS (
-      SELECT grp, ts_ms, until_ms, value,
+      SELECT grp, series_id, ts_ms, until_ms, value,
         unnest(range(
           CAST(greatest(0, (ts_ms - $start_ms) // $step_ms) AS BIGINT),
           CAST(least($steps - 1, (until_ms - 1 - $start_ms) // $step_ms) AS BIGINT) + 1
         )) AS step
       FROM (SELECT * REPLACE (least(until_ms, $end_ms) AS until_ms) FROM readings)
-      WHERE until_ms > $start_ms AND until_ms > ts_ms)
-    SELECT grp, step, sum(value * (
-        least(until_ms, $start_ms + (step + 1) * $step_ms) - greatest(ts_ms, $start_ms + step * $step_ms)
-      )) / (least($end_ms, $start_ms + (step + 1) * $step_ms) - $start_ms - step * $step_ms) AS value
-    FROM pieces GROUP BY grp, step ORDER BY grp, step`;
+      WHERE until_ms > $start_ms AND until_ms > ts_ms)`;
 }
 
 export function selectionSql({ version, stream }: Selection): string {

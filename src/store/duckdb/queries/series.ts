@@ -11,6 +11,7 @@ import {
   metricNames,
   type OfSeries,
   readingsSql,
+  reportedStepsSql,
   selectionSql,
   selectionValues,
   stepsSql,
@@ -42,7 +43,8 @@ export async function seriesAnswer(database: RowReader, query: SeriesQuery): Pro
     group: GROUP_COLUMNS[query.by],
     where: of.sql,
   });
-  const rows = await database.query(stepsSql(readings), {
+  const inSteps = query.isOverReported === true ? reportedStepsSql : stepsSql;
+  const rows = await database.query(inSteps(readings), {
     ...windowValues(query),
     first_ms: BigInt(reach.firstMs),
     ...of.values,
