@@ -40,7 +40,8 @@ export function Course({ name, range, theme, address, hasRss, instances }: Cours
   const series = chart === "instance" && !hasRss ? "liveBytes" : usual;
   const isHeat = chart === "instance" && instances >= FEWEST_ROWS;
   const query = useQuery({
-    queryKey: ["series", name, range, chart, series],
+    // Its end moves with each change, also if the shown range is that of the same reports.
+    queryKey: ["series", name, range, chart, series, address.range.endMs],
     queryFn: () => askSeries(name, range, { name: series, by }),
     placeholderData: keepPreviousData,
     enabled: !isHeat,

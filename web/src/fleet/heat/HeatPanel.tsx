@@ -24,7 +24,8 @@ export function HeatPanel({ service, range, name, theme, address, choose }: Heat
   const { change, get } = address;
   const [, go] = useLocation();
   const query = useQuery({
-    queryKey: ["heat", service, range, name],
+    // Its end moves with each change, also if the shown range is that of the same reports.
+    queryKey: ["heat", service, range, name, address.range.endMs],
     queryFn: () => askHeatMap(service, range, name),
     placeholderData: keepPreviousData,
   });

@@ -27,6 +27,7 @@ export interface HeatStyle {
   readonly ink: string;
   readonly faint: string;
   readonly grid: string;
+  readonly panel: string;
   readonly danger: string;
   readonly selection: string;
 }
@@ -39,6 +40,7 @@ export function heatStyle(element: Element): HeatStyle {
     ink: of("--ink"),
     faint: of("--ink-3"),
     grid: of("--grid"),
+    panel: of("--panel"),
     danger: of("--danger"),
     selection: of("--selection"),
   };
@@ -115,6 +117,12 @@ export function drawHeat(canvas: HTMLCanvasElement, frame: HeatFrame): void {
   context.fillStyle = style.grid;
   context.fillRect(left, top, width, height);
   context.drawImage(picture, left, top, width, height);
+  if (rowHeight >= LABELLED_ROW) {
+    context.fillStyle = style.panel;
+    for (let row = 1; row < shown.rows.length; row++) {
+      context.fillRect(left, top + row * rowHeight - 1, width, 1);
+    }
+  }
   drawNames(context, frame);
   drawTimes(context, frame, top + height);
   if (dragged !== null) {
