@@ -17,6 +17,8 @@ const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sa
 /** Under the rows. */
 export const AXIS_HEIGHT = 24;
 const TICK_WIDTH = 96;
+/** Of a name from its row. */
+const FARTHEST_LABEL = 60;
 const COLOURS = 256;
 /** Variables of the style, from nothing to all. */
 const STOPS = ["--heat-0", "--heat-1", "--heat-2", "--heat-3", "--heat-4"] as const;
@@ -132,7 +134,7 @@ export function drawHeat(canvas: HTMLCanvasElement, frame: HeatFrame): void {
   drawCell(context, frame, height);
 }
 
-/** All names where rows are high enough; otherwise those of odd rows, as far as they fit. */
+/** All names where rows are high enough; otherwise those of odd rows, one below the other where they are close. */
 function drawNames(
   context: CanvasRenderingContext2D,
   { shown, box, style, cell }: HeatFrame,
@@ -154,10 +156,11 @@ function drawNames(
       context.lineTo(left - 9, y + half);
       context.fill();
     }
-    if (isLabelled || (isOdd && y >= freeFrom)) {
+    const labelY = isLabelled ? y : Math.max(y, freeFrom);
+    if (isLabelled || (isOdd && labelY - y <= FARTHEST_LABEL)) {
       context.fillStyle = isOdd ? style.danger : index === cell?.row ? style.ink : style.faint;
-      context.fillText(shortened(context, rowName(row), left - 16), left - 13, y);
-      freeFrom = y + LABELLED_ROW;
+      context.fillText(shortened(context, rowName(row), left - 16), left - 13, labelY);
+      freeFrom = labelY + LABELLED_ROW;
     }
   });
 }
@@ -185,15 +188,20 @@ function drawTimes(
   const ticks = timeTicks(startMs, endMs, Math.max(2, Math.floor(width / TICK_WIDTH)));
   const isOfDays = areDays(ticks);
   context.fillStyle = style.faint;
+  context.textAlign = "center";
   context.textBaseline = "top";
+  let freeFrom = Number.NEGATIVE_INFINITY;
   for (const at of ticks) {
     const x = left + ((at - startMs) / (endMs - startMs)) * width;
     const text = formatWallClock(at, true);
     const shownText = isOfDays ? text.slice(0, 5) : text;
     const half = context.measureText(shownText).width / 2;
     context.fillRect(Math.round(x), y, 1, 4);
-    context.textAlign = x - half < left ? "left" : x + half > left + width ? "right" : "center";
-    context.fillText(shownText, x, y + 7);
+    const centre = Math.min(Math.max(x, left + half), left + width - half);
+    if (centre - half >= freeFrom) {
+      context.fillText(shownText, centre, y + 7);
+      freeFrom = centre + half + 8;
+    }
   }
 }
 
