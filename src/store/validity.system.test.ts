@@ -7,7 +7,8 @@ import { environment } from "../../test/environment.js";
 import { streamName } from "../recording/sender/stream_name.js";
 import { StreamReader } from "../recording/stream_reader.js";
 import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
-import type { SeriesQuery, Store } from "./index.js";
+import type { Store } from "./index.js";
+import type { SeriesQuery } from "./interface/store.js";
 import { testedStores } from "./stores.fixture.js";
 
 const { stores, missing } = testedStores(environment);
