@@ -17,6 +17,7 @@ export type {
   ServiceEvidence,
   SiteReadings,
 } from "./fleet/fleet_evidence.js";
+export { type MemoryCourse, type OddCourse, oddMemory } from "./fleet/odd_memory.js";
 export {
   rightSize,
   type SizedProcess,

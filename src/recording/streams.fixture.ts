@@ -18,6 +18,7 @@ export interface StreamPlan {
   readonly startedMs: TimeMs;
   /** Distinguishes programs of one service. */
   readonly pid: number;
+  readonly pod?: string;
   /** Free labels. */
   readonly labels?: Readonly<Record<string, string>>;
   /** RSS in bytes at so many ms after the start. */
@@ -26,6 +27,8 @@ export interface StreamPlan {
   readonly figures?: Readonly<Partial<Record<Metric, readonly (readonly [number, number])[]>>>;
   /** Profiles (profile.fixture.ts) at so many ms after the start. */
   readonly profiles?: readonly (readonly [number, string])[];
+  /** The profiles are of the recorded program; left out: of another process of the recording. */
+  readonly isProfiledItself?: true;
   /** Of its end, after the start; left out: it still runs. */
   readonly endedAfterMs?: number;
   /** When the kernel killed one of its processes for memory, in ms after the start. */
@@ -55,7 +58,7 @@ export function streamBytes(plan: StreamPlan): Buffer {
     env: "",
     namespace: "",
     workload: "",
-    pod: "",
+    pod: plan.pod ?? "",
     container: "",
     labels: { ...plan.labels },
   };
@@ -101,7 +104,9 @@ export function streamBytes(plan: StreamPlan): Buffer {
         read.map(([metric, value]) => ({ timeMs, series: 0, metric, value })),
       );
     } else {
-      const profile = profileOf(text.replace(/$/gm, ` pid=${pid}`), builder);
+      const made = profileOf(text.replace(/$/gm, ` pid=${pid}`), builder);
+      const processes = made.processes.map((each) => ({ ...each, startedMs }));
+      const profile = plan.isProfiledItself === true ? { ...made, processes } : made;
       const cohorts = [timeMs - 500, timeMs];
       writer.snapshot(profile, { ...profile, timeMs, cohorts }, { kind: "poll", agent: AGENT });
     }

@@ -2,12 +2,13 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { environment } from "../../test/environment.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
 import { streamName } from "../recording/sender/stream_name.js";
 import { type StreamItem, StreamReader } from "../recording/stream_reader.js";
 import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
+import { KeptSums } from "./duckdb/kept_sums.js";
 import type { ProfileQuery, Retention, Store } from "./index.js";
 import { testedStores } from "./stores.fixture.js";
 
@@ -150,6 +151,32 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
       await Promise.all([answers(), store.write([itemsOf(plan(pid))], 0), answers()]);
       await compared();
     }
+  });
+
+  it("without summing again after a stream was opened again unchanged", async () => {
+    const { stream, items } = itemsOf(plan(1, { endedAfterMs: 79 * HOUR + MINUTE }));
+    const upTo = (count: number) => {
+      const part = items.slice(0, count);
+      return { stream, items: part, endOffset: part.at(-1)?.endOffset ?? 0 };
+    };
+    const half = Math.floor(items.length / 2);
+    await store.write([upTo(half)], 0);
+    const first = await answers();
+    const sum = vi.spyOn(KeptSums.prototype, "sum");
+    store.forget(stream);
+    await store.write([upTo(half)], 0);
+    expect(await answers()).toEqual(first);
+    expect(sum).not.toHaveBeenCalled();
+    // It goes on, from its start and from where it is, and ends.
+    store.forget(stream);
+    await store.write([upTo(items.length - 1)], 0);
+    const longer = await answers();
+    expect(longer).not.toEqual(first);
+    expect(sum).toHaveBeenCalled();
+    sum.mockRestore();
+    await compared();
+    await store.write([upTo(items.length)], 0);
+    await compared();
   });
 
   it("for profiles that are valid for longer than a day", async () => {

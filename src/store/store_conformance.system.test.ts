@@ -153,6 +153,31 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
     expect(present(groups[0]).values.map((value) => (value ?? 0) / MIB)).toEqual([1, 4]);
   });
 
+  it("averages chosen instances over the part of a step in which they reported", async () => {
+    const run = (pid: number, afterMs: number) =>
+      give({
+        ...{ service: "shop", pid, startedMs: START + afterMs, endedAfterMs: 2 * MINUTE },
+        rss: [
+          [0, MIB],
+          [MINUTE, 3 * MIB],
+        ],
+      });
+    const [first, second] = [await run(1, 0), await run(2, 12 * MINUTE)];
+    await run(3, 0);
+    const query = { ...window, service: "shop", name: "rssBytes", by: "instance" } as const;
+    const { groups } = await store.series({
+      ...{ ...query, stepMs: 10 * MINUTE, streams: [first, second], isOverReported: true },
+    });
+    const mib = groups.map(({ group, values }) => [
+      group,
+      values.slice(0, 3).map((value) => (value === null ? null : value / MIB)),
+    ]);
+    expect(Object.fromEntries(mib)).toEqual({
+      [first]: [2, null, null],
+      [second]: [null, 2, null],
+    });
+  });
+
   it("counts a stack that a later profile lacks as zero", async () => {
     await give({
       service: "shop",

@@ -18,6 +18,7 @@ import type { FleetSizesJson } from "../documents/sizes_document.js";
 import type { EvictionAnswer, LeaseAnswer } from "./actions.js";
 import type { ArtifactAnswer } from "./artifacts.js";
 import type { FramesAnswer } from "./frames.js";
+import type { HeatMapAnswer } from "./heat_map.js";
 import type { CollectorAnswer } from "./requests.js";
 import type { ProfileAnswer, SeriesAnswer } from "./services.js";
 
@@ -25,6 +26,7 @@ export interface ApiAnswers {
   services: ServicesJson;
   service: ServiceJson;
   series: SeriesAnswer;
+  heatMap: HeatMapAnswer;
   profile: ProfileAnswer;
   diff: FleetDiffJson;
   growing: GrowingJson;

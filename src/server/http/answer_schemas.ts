@@ -10,6 +10,9 @@ export const ANSWER_SCHEMAS = {
     series: {
       $ref: "#/components/schemas/SeriesAnswer",
     },
+    heatMap: {
+      $ref: "#/components/schemas/HeatMapAnswer",
+    },
     profile: {
       $ref: "#/components/schemas/ProfileAnswer",
     },
@@ -453,6 +456,104 @@ export const ANSWER_SCHEMAS = {
     SeriesName: {
       type: "string",
       enum: ["rssBytes", "pssBytes", "liveBytes", "ledger"],
+    },
+    HeatMapAnswer: {
+      type: "object",
+      properties: {
+        service: {
+          type: "string",
+        },
+        name: {
+          $ref: "#/components/schemas/HeatMapName",
+        },
+        startMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        stepMs: {
+          $ref: "#/components/schemas/Millis",
+        },
+        instances: {
+          type: "array",
+          items: {
+            $ref: "#/components/schemas/HeatMapRow",
+          },
+        },
+        otherInstances: {
+          type: "number",
+          description: "Instances that were left out; they have smaller peaks.",
+        },
+      },
+      required: ["service", "name", "startMs", "stepMs", "instances", "otherInstances"],
+      description:
+        "Answer of `GET /api/v1/heatmap`: a row for each instance, the largest peak first.",
+    },
+    HeatMapName: {
+      type: "string",
+      enum: ["rssBytes", "liveBytes"],
+    },
+    HeatMapRow: {
+      type: "object",
+      properties: {
+        stream: {
+          type: "string",
+          description: "The name of its stream.",
+        },
+        version: {
+          type: "string",
+        },
+        host: {
+          type: "string",
+        },
+        pod: {
+          type: "string",
+        },
+        startedMs: {
+          $ref: "#/components/schemas/TimeMs",
+        },
+        endedMs: {
+          $ref: "#/components/schemas/TimeMs",
+          description: "Absent: it runs, or its end was not seen.",
+        },
+        limitBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "0: it has none, or it is unknown.",
+        },
+        values: {
+          type: "array",
+          items: {
+            anyOf: [
+              {
+                $ref: "#/components/schemas/Bytes",
+              },
+              {
+                type: "null",
+              },
+            ],
+          },
+          description:
+            "By step, the mean over the time in which it reported; null: it did not report.",
+        },
+        odd: {
+          $ref: "#/components/schemas/OddMemory",
+          description: "Set if its memory is unlike that of the other instances of its version.",
+        },
+      },
+      required: ["stream", "version", "host", "pod", "startedMs", "limitBytes", "values"],
+    },
+    OddMemory: {
+      type: "object",
+      properties: {
+        differenceBytes: {
+          $ref: "#/components/schemas/Bytes",
+        },
+        siblings: {
+          type: "number",
+          description: "Other instances of its version that reported at the same time.",
+        },
+      },
+      required: ["differenceBytes", "siblings"],
+      description:
+        "How far an instance is from the median of its siblings, over the window or over its last quarter, whichever is more.",
     },
     ProfileAnswer: {
       type: "object",

@@ -12,6 +12,7 @@ import {
   MOST_PIECE_BYTES,
 } from "../../model/wire/artifacts.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES, STREAM_NAME } from "../../model/wire/frames.js";
+import { HEAT_MAP_NAMES, HEAT_MAP_PATH } from "../../model/wire/heat_map.js";
 import { COLLECTOR_PATH } from "../../model/wire/requests.js";
 import { REQUESTS_PATH } from "../../model/wire/requests_path.js";
 import {
@@ -76,6 +77,9 @@ function route<Declared extends Parameters>(
 const COLUMNS_TYPE = "application/vnd.tidemark.columns";
 const SPARKLINE_STEPS = 32;
 const MOST_STEPS = 2_000;
+/** An answer has at most 150,000 cells, about 1.6 MB. */
+const MOST_HEAT_STEPS = 300;
+const MOST_HEAT_ROWS = 500;
 const MOST_STACKS = 8_192;
 const LONGEST_SELECTOR = 16_384;
 
@@ -132,6 +136,22 @@ export const SERIES = route({
     steps: whole("Steps of the window.", { least: 1, most: MOST_STEPS, usual: 200 }),
   },
   answer: { json: "series" },
+});
+export const HEAT_MAP = route({
+  ...query,
+  path: HEAT_MAP_PATH,
+  summary: "The memory of the instances of a service over time, one row each, the odd ones marked.",
+  parameters: {
+    ...WINDOW,
+    service: needed("Name of the service."),
+    version: text("Only this version."),
+    name: oneOf("The metric.", HEAT_MAP_NAMES, "rssBytes"),
+    steps: whole("Steps of the window.", { least: 1, most: MOST_HEAT_STEPS, usual: 240 }),
+    top: whole("Rows: the instances with the largest peaks.", {
+      ...{ least: 1, most: MOST_HEAT_ROWS, usual: 300 },
+    }),
+  },
+  answer: { json: "heatMap" },
 });
 export const PROFILE = route({
   ...query,
@@ -411,6 +431,7 @@ export const API_ROUTES: readonly ApiRoute[] = [
   SERVICES,
   SERVICE,
   SERIES,
+  HEAT_MAP,
   PROFILE,
   DIFF,
   GROWING,

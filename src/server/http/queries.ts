@@ -11,6 +11,7 @@ import { fleetDiff, frameJson, growing } from "../answers/comparisons.js";
 import { coverageLimits, coverageOf } from "../answers/coverage.js";
 import type { Diagnoses } from "../answers/diagnoses.js";
 import { ENDPOINT_LABEL, endpointProfile, endpoints } from "../answers/endpoints.js";
+import { heatMap } from "../answers/heat_map.js";
 import type { Sizes } from "../answers/sizes.js";
 import type { Ingest } from "../ingest/ingest.js";
 import {
@@ -18,6 +19,7 @@ import {
   DIFF,
   ENDPOINTS,
   GROWING,
+  HEAT_MAP,
   INSTANCE,
   INSTANCE_REPORT,
   PROFILE,
@@ -65,7 +67,7 @@ export function addQueries(
     const { name, steps, ...asked } = valuesIn(context.req.url, SERVICE.parameters);
     const document = await found(() => store.service(name, windowOf(asked), steps));
     if (document === null) {
-      throw nothingThere(`no service is called ${name}`, "list them: tidemark fleet services");
+      throw noService(name);
     }
     return context.json(document);
   });
@@ -74,6 +76,17 @@ export function addQueries(
     const window = windowOf(asked);
     const stepMs = Math.max(1, Math.ceil((window.endMs - window.startMs) / steps));
     return context.json(await store.series({ ...window, ...selectionIn(asked), name, by, stepMs }));
+  });
+  app.get(HEAT_MAP.path, async (context) => {
+    const asked = valuesIn(context.req.url, HEAT_MAP.parameters);
+    const { service, version, name, steps, top } = asked;
+    const of = version === undefined ? { service } : { service, version };
+    const query = { ...windowOf(asked), ...of, name, steps, top };
+    const answer = await found(() => heatMap(store, query));
+    if (answer === null) {
+      throw noService(service);
+    }
+    return context.json(answer);
   });
   app.get(PROFILE.path, async (context) => {
     const { format, top, endpoint, where, ...asked } = valuesIn(
@@ -146,6 +159,10 @@ export function addQueries(
   });
   const api = openApiDocument();
   app.get("/api/openapi.json", (context) => context.json(api));
+}
+
+function noService(name: string): Error {
+  return nothingThere(`no service is called ${name}`, "list them: tidemark fleet services");
 }
 
 function selectionIn({

@@ -17,6 +17,8 @@ import { streamName } from "../../recording/sender/stream_name.js";
 import { StreamReader } from "../../recording/stream_reader.js";
 import { type StreamPlan, streamBytes } from "../../recording/streams.fixture.js";
 import { openStore, type Retention, type Store } from "../index.js";
+import { clickhouseAddress } from "./address.js";
+import { ClickhouseConnection } from "./connection.js";
 import { ClickhouseServer, READER } from "./server.fixture.js";
 
 const root = environment.clickhouse ?? null;
@@ -83,6 +85,26 @@ describe.skipIf(root === null)("a store in ClickHouse", () => {
     await proxy.stop();
     await opening(server.store("first"));
     expect(await server.query("SELECT version FROM first.about")).toBe("1");
+  });
+
+  it("waits while ClickHouse computes, and ends a statement that hangs in one line", async () => {
+    const address = clickhouseAddress(server.store("default"));
+    const slow =
+      "SELECT sleepEachRow(0.9) AS slept FROM (SELECT number FROM system.numbers LIMIT 3)";
+    const patient = new ClickhouseConnection(address, { silenceMs: 600 });
+    expect(await patient.rows(slow)).toHaveLength(3);
+    const hasty = new ClickhouseConnection(address, { silenceMs: 600, longestMs: 1500 });
+    await expect(hasty.rows(slow)).rejects.toThrow(/a statement took longer than 1.5 s; see in/);
+    const running =
+      "SELECT count() FROM system.processes WHERE query LIKE '%sleepEachRow(0.9)%LIMIT 3)%'";
+    // This question is one of them.
+    await expect.poll(() => server.query(running), { timeout: 10_000 }).toBe("1");
+    server.pause();
+    await expect(patient.rows("SELECT 1 AS one")).rejects.toThrow(/no answer within 0.6 s; check/);
+    server.resume();
+    expect(await patient.rows("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+    patient.close();
+    hasty.close();
   });
 
   it("refuses what is no ClickHouse", async () => {

@@ -68,14 +68,14 @@ it("knows old and new versions", () => {
   );
 });
 
-/** What a connection that waits 0.4 s makes of a server's answer. */
+/** What a connection that waits 0.4 s, and 1.5 s for a statement, makes of a server's answer. */
 async function outcomeOf(answering: RequestListener, stop?: AbortSignal): Promise<unknown> {
   const server = createServer(answering);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   const own = { host: "127.0.0.1", port, user: "ada", password: "secret", database: "fleet" };
-  const connection = new ClickhouseConnection(own, { silenceMs: 400 });
+  const connection = new ClickhouseConnection(own, { silenceMs: 400, longestMs: 1500 });
   const used = stop === undefined ? connection : connection.until(stop);
   const outcome = await used.rows("SELECT 1").catch((error: Error) => error.message);
   connection.close();
@@ -109,4 +109,43 @@ it("says whether no answer came, it was cut, or its reader stopped", async () =>
   const stopping: RequestListener = () => stop.abort();
   expect(await outcomeOf(stopping, stop.signal)).toMatch(/the request was stopped/);
   expect(await outcomeOf(stopping, stop.signal)).toMatch(/the request was stopped/);
+});
+
+/** A ClickHouse that answers after some time, and lists the statement until then. */
+function computing(forMs: number, killed: string[] = []): RequestListener {
+  const running: string[] = [];
+  return async (asked, answer) => {
+    let body = "";
+    for await (const part of asked) {
+      body += String(part);
+    }
+    const id = new URL(asked.url ?? "", "http://any").searchParams.get("query_id") ?? "";
+    if (/^SELECT query_id FROM system.processes/.test(body)) {
+      answer.end(running.find((each) => body.includes(`'${each}'`)) ?? "");
+    } else if (/^KILL QUERY/.test(body)) {
+      killed.push(running.find((each) => body.includes(`'${each}'`)) ?? "");
+      answer.end();
+    } else {
+      running.push(id);
+      await wait(forMs);
+      running.splice(running.indexOf(id), 1);
+      answer.end('{"a":1}\n');
+    }
+  };
+}
+
+it("waits for a statement that ClickHouse computes, however long without a byte, but not for one that hangs", async () => {
+  expect(await outcomeOf(computing(1000))).toEqual([{ a: 1 }]);
+  const killed: string[] = [];
+  expect(await outcomeOf(computing(4000, killed))).toMatch(
+    /a statement took longer than 1.5 s; see in ClickHouse's system.query_log/,
+  );
+  expect(killed).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)]);
+  // It lost the statement, but not the connection.
+  const losing: RequestListener = (asked, answer) => {
+    if (!(asked.url ?? "").includes("query=")) {
+      answer.end("");
+    }
+  };
+  expect(await outcomeOf(losing)).toMatch(/no answer within 0.4 s/);
 });

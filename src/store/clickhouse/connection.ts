@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
-import { type IncomingMessage, request } from "node:http";
+import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import type { Millis } from "../../model/base/units.js";
@@ -13,8 +13,10 @@ import { oneLine, TidemarkError } from "../../model/errors/errors.js";
 import { databaseUnusable } from "../../model/errors/server_errors.js";
 import { type ClickhouseAddress, placeOf } from "./address.js";
 
-/** Without a byte of the answer. */
+/** Without a byte of the request or the answer, and without ClickHouse listing the statement as one that it computes. */
 const LONGEST_SILENCE_MS: Millis = 60_000;
+/** A statement that is computed for longer is regarded as one that hangs. */
+const LONGEST_STATEMENT_MS: Millis = 3_600_000;
 /** Of a statement. */
 const MOST_STATEMENT_BYTES = 64 << 20;
 
@@ -27,6 +29,7 @@ export interface BesideTable {
 
 interface ConnectionLimits {
   readonly silenceMs?: Millis;
+  readonly longestMs?: Millis;
   readonly stopped?: AbortSignal | null;
 }
 
@@ -34,6 +37,7 @@ export type Beside = Readonly<Record<string, BesideTable>>;
 
 /** The ends of a request that are no error of the network. */
 class Silence extends Error {}
+class Overlong extends Error {}
 class Stopped extends Error {
   constructor(readonly reason: unknown) {
     super("the request was stopped");
@@ -43,16 +47,22 @@ class Stopped extends Error {
 export class ClickhouseConnection {
   readonly #address: ClickhouseAddress;
   readonly #silenceMs: Millis;
+  readonly #longestMs: Millis;
   readonly #stopped: AbortSignal | null;
   readonly #ending = new AbortController();
 
   /** `stopped` ends its requests. */
   constructor(
     address: ClickhouseAddress,
-    { silenceMs = LONGEST_SILENCE_MS, stopped = null }: ConnectionLimits = {},
+    {
+      silenceMs = LONGEST_SILENCE_MS,
+      longestMs = LONGEST_STATEMENT_MS,
+      stopped = null,
+    }: ConnectionLimits = {},
   ) {
     this.#address = address;
     this.#silenceMs = silenceMs;
+    this.#longestMs = longestMs;
     this.#stopped = stopped;
   }
 
@@ -60,6 +70,7 @@ export class ClickhouseConnection {
   until(signal: AbortSignal): ClickhouseConnection {
     return new ClickhouseConnection(this.#address, {
       silenceMs: this.#silenceMs,
+      longestMs: this.#longestMs,
       stopped: AbortSignal.any([this.#signal, signal]),
     });
   }
@@ -120,10 +131,13 @@ export class ClickhouseConnection {
     query: string | null,
     { bytes, type }: Body,
     settings: Readonly<Record<string, string>>,
+    isWatched = true,
   ): Promise<IncomingMessage> {
     const { host, port, user, password } = this.#address;
+    const id = randomUUID();
     const parameters = new URLSearchParams({
       ...(query === null ? {} : { query }),
+      query_id: id,
       // An error that comes late replaces the answer, instead of following it.
       wait_end_of_query: "1",
       // The default of old versions.
@@ -134,14 +148,13 @@ export class ClickhouseConnection {
     // Unlike fetch(), it passes large answers on without a queue.
     const sending = request({
       ...{ host, port, method: "POST", path: `/?${parameters}`, auth: `${user}:${password}` },
-      timeout: this.#silenceMs,
       headers: type === undefined ? {} : { "content-type": type },
     });
     let answer: IncomingMessage | null = null;
     const stop = (reason: Error) => (answer ?? sending).destroy(reason);
     const signal = this.#signal;
     const onStop = () => stop(new Stopped(signal.reason));
-    sending.on("timeout", () => stop(new Silence()));
+    this.#watch(sending, stop, isWatched ? id : null);
     // After an answer that comes before all is sent, errors of the rest mean nothing.
     sending.on("error", () => {});
     sending.on("close", () => signal.removeEventListener("abort", onStop));
@@ -161,6 +174,55 @@ export class ClickhouseConnection {
     return answer;
   }
 
+  /**
+   * Ends a request on which nothing moves. ClickHouse sends no byte while it computes, because its answer comes whole: it is
+   * asked whether it still does. `id`: of the statement; null: it is not asked.
+   */
+  #watch(sending: ClientRequest, stop: (reason: Error) => void, id: string | null): void {
+    const beganMs = performance.now();
+    let movedMs = beganMs;
+    let bytes = -1;
+    let isAsking = false;
+    const look = async () => {
+      const { bytesRead = 0, bytesWritten = 0 } = sending.socket ?? {};
+      if (bytesRead + bytesWritten !== bytes) {
+        bytes = bytesRead + bytesWritten;
+        movedMs = performance.now();
+      }
+      if (isAsking || performance.now() - movedMs < this.#silenceMs) {
+        return;
+      }
+      if (id !== null && performance.now() - beganMs >= this.#longestMs) {
+        isAsking = true;
+        await this.#asked(`KILL QUERY WHERE query_id = '${id}' ASYNC`);
+        stop(new Overlong());
+        return;
+      }
+      isAsking = true;
+      const isComputing =
+        id !== null &&
+        (await this.#asked(`SELECT query_id FROM system.processes WHERE query_id = '${id}'`)) ===
+          id;
+      isAsking = false;
+      if (isComputing) {
+        movedMs = performance.now();
+      } else {
+        stop(new Silence());
+      }
+    };
+    const timer = setInterval(() => void look(), this.#silenceMs / 4);
+    sending.on("close", () => clearInterval(timer));
+  }
+
+  /** The answer's text; "": there is none. */
+  async #asked(sql: string): Promise<string> {
+    const answer = this.#send(null, { bytes: sql }, {}, false);
+    return answer.then(text).then(
+      (said) => said.trim(),
+      () => "",
+    );
+  }
+
   /** An answer may be cut short. */
   async #read<Result>(answer: Promise<Result>): Promise<Result> {
     try {
@@ -178,11 +240,13 @@ export class ClickhouseConnection {
     const [why, next] =
       error instanceof Silence
         ? [`no answer within ${this.#silenceMs / 1000} s`, OVERLOADED]
-        : code === "ECONNREFUSED"
-          ? ["no server listens there", START]
-          : CUT.has(code)
-            ? ["the connection was cut", RESTARTED]
-            : [message || code, START];
+        : error instanceof Overlong
+          ? [`a statement took longer than ${this.#longestMs / 1000} s`, SLOW]
+          : code === "ECONNREFUSED"
+            ? ["no server listens there", START]
+            : CUT.has(code)
+              ? ["the connection was cut", RESTARTED]
+              : [message || code, START];
     return databaseUnusable(this.place, why ?? "", next ?? "");
   }
 
@@ -209,6 +273,7 @@ export class ClickhouseConnection {
 
 const START = "start ClickHouse, or check host and HTTP port";
 const OVERLOADED = "check that ClickHouse is not overloaded, and see its own log";
+const SLOW = "see in ClickHouse's system.query_log or its own log what keeps it busy";
 const RESTARTED = "see in ClickHouse's own log whether it was restarted";
 /** Codes of Node. */
 const CUT = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "ERR_STREAM_PREMATURE_CLOSE"]);

@@ -11,6 +11,7 @@ import { randomUUID } from "node:crypto";
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
+import type { Bytes } from "../../model/base/units.js";
 import { rowsOf } from "../duckdb/database.js";
 import { SUMMED } from "../duckdb/kept_sums.js";
 import type { DayTable, Need, SampleWeights } from "../duckdb/row_database.js";
@@ -51,6 +52,12 @@ const COLUMNS: Readonly<Record<Fetch["table"], Readonly<Record<string, string>>>
   stacks: TABLES.stacks,
   frames: TABLES.frames,
 };
+
+/** DuckDB reserves twice as much memory for each file that it reads, and several questions may read at once. */
+const MOST_FIGURES_BYTES: Bytes = 1 << 20;
+const MOST_TEXT_BYTES: Bytes = 16 << 20;
+/** Tables whose rows may have long text. */
+const WITH_TEXT: ReadonlySet<string> = new Set<Fetch["table"]>(["events", "stacks", "frames"]);
 
 /** For a FROM clause. */
 export function fetchName(fetch: Fetch): string {
@@ -108,8 +115,11 @@ export class Fetches {
     await connection.run(`CREATE OR REPLACE TEMP TABLE ${name} (${list.join(", ")})`);
     const statement = await this.#statement(connection, fetch, values);
     if (statement !== null) {
-      await this.saved(statement, columns, (rows) =>
-        connection.run(`INSERT INTO ${name} SELECT * FROM ${rows}`),
+      await this.saved(
+        statement,
+        columns,
+        (rows) => connection.run(`INSERT INTO ${name} SELECT * FROM ${rows}`),
+        WITH_TEXT.has(fetch.table) ? MOST_TEXT_BYTES : MOST_FIGURES_BYTES,
       );
     }
   }
@@ -119,6 +129,7 @@ export class Fetches {
     { sql, beside }: Statement,
     columns: Readonly<Record<string, string>>,
     use: (rows: string) => Promise<unknown>,
+    mostRowBytes: Bytes = MOST_TEXT_BYTES,
   ): Promise<void> {
     const path = join(this.#folder, `${randomUUID()}.json`);
     try {
@@ -126,7 +137,7 @@ export class Fetches {
       if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) {
         const types = Object.entries(columns).map(([column, type]) => `"${column}": '${type}'`);
         await use(
-          `read_json('${path.replaceAll("'", "''")}', format = 'newline_delimited', columns = {${types.join(", ")}}, maximum_object_size = 67108864)`,
+          `read_json('${path.replaceAll("'", "''")}', format = 'newline_delimited', columns = {${types.join(", ")}}, maximum_object_size = ${mostRowBytes})`,
         );
       }
     } finally {

@@ -123,6 +123,15 @@ export class ClickhouseServer {
     }
   }
 
+  /** It hangs until it is resumed. */
+  pause(): void {
+    this.#child?.kill("SIGSTOP");
+  }
+
+  resume(): void {
+    this.#child?.kill("SIGCONT");
+  }
+
   async stop(): Promise<void> {
     await this.kill();
     rmSync(this.#folder, { recursive: true, force: true });

@@ -35,7 +35,7 @@ export interface Need {
   readonly of?: string;
   /** Names of metrics; a last `%` stands for any continuation. */
   readonly names?: readonly string[];
-  /** Of metrics: `ts_ms + carry_ms` is not before it. */
+  /** Of metrics and profiles: `ts_ms + carry_ms` is not before it. */
   readonly validFromMs?: TimeMs;
   /** Of metrics: the newest row of each series and name is enough, with the largest `most` of all of them. Raw rows and those
    * of coarser tiers count separately. */

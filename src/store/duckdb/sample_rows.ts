@@ -49,8 +49,8 @@ interface SampleTotals {
  * How long a profile holds if no other follows: the recorder takes one whenever the run is 12 % longer than at the last
  * one.
  */
-const SHORTEST_CARRY_MS: Millis = 600_000;
-const CARRY_SHARE = 0.15;
+export const SHORTEST_CARRY_MS: Millis = 600_000;
+export const CARRY_SHARE = 0.15;
 /** A sender that is late by a few intervals still runs; one that reports no interval may have a long one. */
 const RECEIVED_INTERVALS = 4;
 const SHORTEST_RECEIVED_CARRY_MS: Millis = 120_000;

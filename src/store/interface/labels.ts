@@ -12,7 +12,7 @@ export interface LabelMatcher {
   readonly value: string;
 }
 
-/** Series with a profile in the window that all matchers fit. */
+/** Series with a profile that was taken in the window, or is valid in it, that all matchers fit. */
 export interface LabelQuery extends Window {
   readonly matchers: readonly LabelMatcher[];
 }

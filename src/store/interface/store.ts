@@ -44,6 +44,10 @@ export interface SeriesQuery extends Selection, Window {
   readonly name: SeriesName;
   readonly by: SeriesGroup;
   readonly stepMs: Millis;
+  /** Only these instances, by the names of their streams. */
+  readonly streams?: readonly string[];
+  /** Of single instances: a step's mean is over the time in which the instance reported, not over the whole step. */
+  readonly isOverReported?: true;
 }
 
 /** A label that the program itself set where it allocates. */

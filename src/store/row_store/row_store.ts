@@ -22,7 +22,7 @@ import { storageUse, streamsAbout } from "../duckdb/queries/storage.js";
 import { versionGauges } from "../duckdb/queries/version_gauges.js";
 import type { Day, RowDatabase } from "../duckdb/row_database.js";
 import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
-import { changedFromMs, daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
+import { daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
 import type { FigureSeriesQuery, LabelQuery } from "../interface/labels.js";
 import type {
   LabelUse,
@@ -39,6 +39,7 @@ import type {
 } from "../interface/store.js";
 import type { Window } from "../interface/window.js";
 import { bytesOf, retainDays } from "./retention.js";
+import { SumChanges } from "./sum_changes.js";
 
 const MS_PER_DAY = 86_400_000;
 
@@ -111,9 +112,9 @@ export class RowStore<Database extends RowDatabase> implements Store {
 
   write(parts: readonly StreamPart[], oldestMs: TimeMs): Promise<void> {
     return this.#oneByOne(async () => {
-      const services = new Map<string, string>();
+      const changes = new SumChanges();
       try {
-        await this.#write(parts, dayNamed(oldestMs), services);
+        await this.#write(parts, dayNamed(oldestMs), changes);
       } catch (error) {
         this.#meta.clear();
         for (const { stream } of parts) {
@@ -123,40 +124,31 @@ export class RowStore<Database extends RowDatabase> implements Store {
           ? error
           : fileUnusable(this.#database.place, "write", reasonOf(error).message);
       } finally {
-        this.#dropSums(parts, services);
+        // Also after an error: a part may be written.
+        changes.dropFrom(this.#database.sums);
       }
     });
   }
 
-  /** Also after an error: a part may be written. */
-  #dropSums(parts: readonly StreamPart[], services: ReadonlyMap<string, string>): void {
-    for (const { stream, items } of parts) {
-      const times = items.flatMap((item) => changedFromMs(item) ?? []);
-      if (times.length > 0) {
-        this.#database.sums.changed(services.get(stream) ?? null, Math.min(...times));
-      }
-    }
-  }
-
-  /** Fills `services`, by stream. */
-  async #write(
-    parts: readonly StreamPart[],
-    oldest: Day,
-    services: Map<string, string>,
-  ): Promise<void> {
+  async #write(parts: readonly StreamPart[], oldest: Day, changes: SumChanges): Promise<void> {
     const turns = new Turns();
+    const isReopened = parts.some(({ stream }) => !this.#streams.has(stream));
+    const written = isReopened ? await this.writtenOffsets() : new Map<string, number>();
     for (const part of parts) {
+      const done = this.#streams.has(part.stream) ? 0 : (written.get(part.stream) ?? 0);
       const rows = this.#rowsOf(part);
       for (const item of part.items) {
         rows.describe(item, { add: this.#meta.add, samples: NO_SAMPLES });
+        if (item.kind !== "profile" && item.endOffset > done) {
+          changes.add(rows.service, item);
+        }
         await turns.next();
       }
-      services.set(part.stream, rows.service);
     }
     for (const [day, partsOfDay] of partsByDay(parts)) {
       if (day >= oldest) {
         await this.#database.attach(day);
-        await this.#writeDay(day, partsOfDay);
+        await this.#writeDay(day, partsOfDay, changes);
       }
     }
     await this.#labels.commit(this.#database);
@@ -185,7 +177,7 @@ export class RowStore<Database extends RowDatabase> implements Store {
     return rows;
   }
 
-  async #writeDay(day: Day, parts: readonly StreamPart[]): Promise<void> {
+  async #writeDay(day: Day, parts: readonly StreamPart[], changes: SumChanges): Promise<void> {
     const names = parts.map(({ stream }) => stream);
     const applied = await this.#database.appliedTo(day, names);
     const newer = parts.filter(({ stream, endOffset }) => endOffset > (applied.get(stream) ?? 0));
@@ -198,7 +190,11 @@ export class RowStore<Database extends RowDatabase> implements Store {
           const done = applied.get(stream) ?? 0;
           for (const item of items) {
             sink.begin(stream, item.endOffset);
-            rows.write(item, day, item.endOffset > done ? sink : this.#written);
+            const isNew = item.endOffset > done;
+            if (isNew && item.kind === "profile") {
+              changes.add(rows.service, item);
+            }
+            rows.write(item, day, isNew ? sink : this.#written);
             await turns.next();
           }
         }

@@ -1,10 +1,9 @@
 /** One service: its memory over time, its profile, its instances and its events. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useCallback, useMemo } from "react";
+import { useMemo } from "react";
 import { useLocation } from "wouter";
 import type { Millis } from "../../../src/model/base/units.js";
 import type { InstanceRowJson, ServiceJson } from "../../../src/model/documents/fleet_document.js";
-import type { SeriesGroup, SeriesName } from "../../../src/model/wire/services.js";
 import {
   formatBytes,
   formatCount,
@@ -13,29 +12,19 @@ import {
   formatWallClock,
 } from "../format/numbers.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
-import { askSeries, askService } from "./frame/api.js";
+import { Course } from "./Course.js";
+import { askService } from "./frame/api.js";
 import { Frame, Waiting } from "./frame/Frame.js";
 import { useNow } from "./frame/live.js";
-import { type Address, serviceAddress, type TimeRange, useAddress } from "./frame/timeRange.js";
+import { serviceAddress, type TimeRange, useAddress } from "./frame/timeRange.js";
 import { GROWTH, PLACE, VERSION } from "./instanceColumns.js";
 import { ProfileRequest } from "./ProfileRequest.js";
 import { ProfilePanel } from "./profile/ProfilePanel.js";
-import { SeriesChart } from "./SeriesChart.js";
 import type { PageProps } from "./ServicesPage.js";
 import { VerdictMark } from "./VerdictMark.js";
 
 /** How long a reading holds if no other follows. */
 const HELD_MS: Millis = 300_000;
-
-/** The chart's content, as named in the address. */
-const CHARTS = {
-  total: { label: "Total", name: "rssBytes", by: "none" },
-  version: { label: "By version", name: "rssBytes", by: "version" },
-  instance: { label: "By instance", name: "rssBytes", by: "instance" },
-  ledger: { label: "By part of RSS", name: "ledger", by: "part" },
-  live: { label: "Live bytes", name: "liveBytes", by: "version" },
-} as const satisfies Record<string, { label: string; name: SeriesName; by: SeriesGroup }>;
-type ChartName = keyof typeof CHARTS;
 
 export function ServicePage({ name, theme, toggleTheme }: PageProps & { name: string }) {
   const address = useAddress(useNow());
@@ -65,6 +54,7 @@ export function ServicePage({ name, theme, toggleTheme }: PageProps & { name: st
             theme={theme}
             address={address}
             hasRss={document.instances.some(({ source }) => source === undefined)}
+            instances={document.instances.length}
           />
           <ProfilePanel
             service={name}
@@ -128,67 +118,6 @@ function Figures({ document: { summary } }: { document: ServiceJson }) {
         <p className="fleet-verdict">
           <VerdictMark verdict={summary.verdict} of={summary.instances} /> {summary.verdict.summary}
         </p>
-      )}
-    </section>
-  );
-}
-
-interface CourseProps extends Pick<PageProps, "theme"> {
-  name: string;
-  range: TimeRange;
-  address: Address;
-  /** False where all instances are those of other profilers, which send none. */
-  hasRss: boolean;
-}
-
-function Course({ name, range, theme, address, hasRss }: CourseProps) {
-  const { change, get } = address;
-  const asked = get("chart");
-  const chart: ChartName =
-    asked !== null && asked in CHARTS ? (asked as ChartName) : hasRss ? "version" : "live";
-  const { name: series, by } = CHARTS[chart];
-  const query = useQuery({
-    queryKey: ["series", name, range, chart],
-    queryFn: () => askSeries(name, range, { name: series, by }),
-    placeholderData: keepPreviousData,
-  });
-  const choose = useCallback(
-    (chosen: TimeRange) =>
-      change({ from: String(chosen.startMs), to: String(chosen.endMs), since: null }),
-    [change],
-  );
-  const nameOf = useCallback(
-    (group: string) =>
-      by === "instance" ? group.slice(0, 8) : group || (by === "version" ? "no version" : "RSS"),
-    [by],
-  );
-  return (
-    <section className="panel" aria-label="Memory over time">
-      <div className="toolbar">
-        <fieldset className="segments" aria-label="What the chart shows">
-          {Object.entries(CHARTS).map(([id, { label }]) => (
-            <button
-              key={id}
-              type="button"
-              aria-pressed={id === chart}
-              onClick={() => change({ chart: id })}
-            >
-              {label}
-            </button>
-          ))}
-        </fieldset>
-        <span className="note">drag over the chart to choose a range</span>
-      </div>
-      {query.data === undefined ? (
-        <Waiting error={query.error} />
-      ) : (
-        <SeriesChart
-          answer={query.data}
-          theme={theme}
-          isStacked={query.data.name === "ledger"}
-          nameOf={nameOf}
-          choose={choose}
-        />
       )}
     </section>
   );

@@ -12,6 +12,7 @@ import "../sites/sites.css";
 import "../ledger/ledger.css";
 import "../diagnosis/diagnosis.css";
 import "./fleet.css";
+import "./heat/heat.css";
 
 createRoot(present(document.getElementById("root"))).render(
   <PageFault.Boundary>

@@ -8,11 +8,10 @@ import {
   STREAM_LABEL,
 } from "../../interface/labels.js";
 import type { RowReader } from "../row_database.js";
-import { windowValues, within } from "./gauge.js";
+import { firstValidMs, type OfSeries, windowValues } from "./gauge.js";
 import { PatternBudget } from "./patterns.js";
 import { byGroup, stepsOf, stepValues } from "./series.js";
 
-const MS_PER_DAY = 86_400_000;
 const FOREVER = "9007199254740991";
 
 /** Columns of a series that are labels, by the name that answers have. */
@@ -49,13 +48,8 @@ const ALIASES = new Map(
 /** Free labels about how the program was started. */
 const HIDDEN = ["command", "python"];
 
-interface Condition {
-  readonly sql: string;
-  readonly values: Record<string, DuckDBValue>;
-}
-
 /** The value of a label of the series `s`. `key`: the name of a parameter. */
-function valueSql(name: string, key: string): Condition {
+function valueSql(name: string, key: string): OfSeries {
   const column = SELECTABLE.get(ALIASES.get(name) ?? name);
   return column !== undefined
     ? { sql: column, values: {} }
@@ -69,7 +63,7 @@ function valueSql(name: string, key: string): Condition {
 export async function matchersSql(
   database: RowReader,
   matchers: readonly LabelMatcher[],
-): Promise<Condition> {
+): Promise<OfSeries> {
   const parts: string[] = [];
   const values: Record<string, DuckDBValue> = {};
   const budget = new PatternBudget();
@@ -89,13 +83,18 @@ export async function matchersSql(
 }
 
 /** The series of a query, for a FROM clause: columns of `series` as `s`. */
-async function chosen(database: RowReader, query: LabelQuery): Promise<Condition> {
+async function chosen(database: RowReader, query: LabelQuery): Promise<OfSeries> {
   const condition = await matchersSql(database, query.matchers);
-  const days = database.daysIn(query.startMs, query.endMs);
-  const profiles = database.union("profiles", days, { ...within(query), of: condition.sql });
+  const fromMs = await firstValidMs(database, query, condition);
+  const profiles = database.union("profiles", database.daysIn(fromMs, query.endMs), {
+    ...{ fromMs, validFromMs: query.startMs, beforeMs: Math.round(query.endMs), of: condition.sql },
+  });
   return {
-    sql: `(SELECT s.* FROM series s WHERE (${condition.sql}) AND s.series_id IN (
-      SELECT p.series_id FROM ${profiles} p WHERE p.ts_ms >= $start_ms AND p.ts_ms < $end_ms)) s`,
+    sql: `(SELECT s.* FROM series s JOIN (
+        SELECT series_id, max(ts_ms) AS last_ms FROM ${profiles}
+        WHERE (ts_ms >= $start_ms OR ts_ms + carry_ms > $start_ms) AND ts_ms < $end_ms GROUP BY series_id
+      ) p USING (series_id)
+      WHERE (${condition.sql}) AND (p.last_ms >= $start_ms OR s.ended_ms = 0 OR s.ended_ms > $start_ms)) s`,
     values: { ...condition.values, ...windowValues(query) },
   };
 }
@@ -144,13 +143,17 @@ export async function figureSeries(
   database: RowReader,
   query: FigureSeriesQuery,
 ): Promise<FigureSeries[]> {
-  const days = database.daysIn(query.startMs - MS_PER_DAY, query.endMs);
   const condition = await matchersSql(database, query.matchers);
+  const isGauge = query.figure.startsWith("live");
+  const fromMs = isGauge
+    ? await firstValidMs(database, query, condition)
+    : Math.round(query.startMs);
+  const days = database.daysIn(fromMs, query.endMs);
   const labels = query.groupBy.map((name, at) => valueSql(name, `asked${at}`));
   const steps = stepsOf(query, query.stepMs);
-  const sql = (query.figure.startsWith("live") ? GAUGE_SQL : SUM_SQL)({
+  const sql = (isGauge ? GAUGE_SQL : SUM_SQL)({
     profiles: database.union("profiles", days, {
-      ...{ fromMs: query.startMs - MS_PER_DAY, beforeMs: query.endMs, of: condition.sql },
+      ...{ fromMs, beforeMs: query.endMs, of: condition.sql },
     }),
     samples: database.union("samples", days, { beforeMs: query.endMs, of: condition.sql }),
     group: `to_json([${labels.map((label) => label.sql).join(", ")}]::VARCHAR[])`,
@@ -159,6 +162,7 @@ export async function figureSeries(
   });
   const rows = await database.query(sql, {
     ...windowValues(query),
+    ...(isGauge ? { first_ms: BigInt(fromMs) } : {}),
     ...stepValues(query.stepMs, steps),
     ...condition.values,
     ...Object.assign({}, ...labels.map((label) => label.values)),
@@ -188,7 +192,7 @@ const GAUGE_SQL = ({ profiles, samples, group, where, ofSamples }: FigureParts) 
           $end_ms
         ) AS until_ms
       FROM ${profiles} p JOIN series s USING (series_id)
-      WHERE (${where}) AND p.ts_ms >= $start_ms - ${MS_PER_DAY} AND p.ts_ms < $end_ms),
+      WHERE (${where}) AND p.ts_ms >= $first_ms AND p.ts_ms < $end_ms),
     readings AS (
       ${
         ofSamples

@@ -1,20 +1,23 @@
+import type { TimeMs } from "../../../model/base/units.js";
 import type { SeriesAnswer, SeriesGroup } from "../../../model/wire/services.js";
 import type { SeriesQuery } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
 import type { Need, RowReader, Rows } from "../row_database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
 import {
+  firstValidMs,
+  firstValidOftenMs,
+  isOften,
   metricNames,
+  type OfSeries,
   readingsSql,
+  reportedStepsSql,
   selectionSql,
   selectionValues,
   stepsSql,
   windowValues,
-  within,
 } from "./gauge.js";
 import type { Selected } from "./window_sums.js";
-
-const MS_PER_DAY = 86_400_000;
 
 const GROUP_COLUMNS: Readonly<Record<SeriesGroup, string>> = {
   none: "''",
@@ -26,17 +29,25 @@ const GROUP_COLUMNS: Readonly<Record<SeriesGroup, string>> = {
 /** A gauge over time. */
 export async function seriesAnswer(database: RowReader, query: SeriesQuery): Promise<SeriesAnswer> {
   const steps = stepsOf(query, query.stepMs);
+  const of = ofSeries(query);
+  const reach = {
+    firstMs: isOften(query.name)
+      ? firstValidOftenMs(query)
+      : await firstValidMs(database, query, of),
+    endMs: query.endMs,
+  };
+  const need = { names: metricNames(query.name), of: of.sql };
+  const metrics = metricsIn(database, reach, need);
   const readings = readingsSql(query.name, {
-    metrics:
-      query.name === "liveBytes"
-        ? liveBytesIn(database, query)
-        : metricsIn(database, query, needOf(query)),
+    metrics: query.name === "liveBytes" ? withReceived(database, reach, need.of, metrics) : metrics,
     group: GROUP_COLUMNS[query.by],
-    where: selectionSql(query),
+    where: of.sql,
   });
-  const rows = await database.query(stepsSql(readings), {
+  const inSteps = query.isOverReported === true ? reportedStepsSql : stepsSql;
+  const rows = await database.query(inSteps(readings), {
     ...windowValues(query),
-    ...selectionValues(query),
+    first_ms: BigInt(reach.firstMs),
+    ...of.values,
     ...stepValues(query.stepMs, steps),
   });
   const groups = [...byGroup(rows, steps)].map(([group, values]) => ({
@@ -47,6 +58,17 @@ export async function seriesAnswer(database: RowReader, query: SeriesQuery): Pro
   return { service, name, startMs, stepMs, groups };
 }
 
+function ofSeries(query: SeriesQuery): OfSeries {
+  const sql = selectionSql(query);
+  const values = selectionValues(query);
+  return query.streams === undefined
+    ? { sql, values }
+    : {
+        sql: `${sql} AND s.stream IN (SELECT unnest(from_json($streams, '["VARCHAR"]')))`,
+        values: { ...values, streams: JSON.stringify(query.streams) },
+      };
+}
+
 /** Mean over the window of the number of instances that reported RSS. */
 export async function runningInstances(
   database: RowReader,
@@ -54,12 +76,14 @@ export async function runningInstances(
   { sql, values }: Selected["condition"],
 ): Promise<number> {
   const need = { names: metricNames("rssBytes"), of: sql };
-  const metrics = metricsIn(database, window, need);
+  const reach = { firstMs: firstValidOftenMs(window), endMs: window.endMs };
+  const metrics = metricsIn(database, reach, need);
   const readings = readingsSql("rssBytes", { metrics, group: "''", where: sql });
   const [row] = await database.query(
     stepsSql(`SELECT * REPLACE (CAST(1 AS DOUBLE) AS value) FROM (${readings})`),
     {
       ...windowValues(window),
+      first_ms: BigInt(reach.firstMs),
       ...values,
       ...stepValues(window.endMs - window.startMs, 1),
     },
@@ -75,31 +99,34 @@ export function stepValues(stepMs: number, steps: number) {
   return { step_ms: BigInt(Math.round(stepMs)), steps: BigInt(steps) };
 }
 
-/** A reading before the window may be valid within it. */
+/** The time of the rows that a window's figures are made of: the first ones may be older than the window. */
+export interface Reach {
+  readonly firstMs: TimeMs;
+  readonly endMs: TimeMs;
+}
+
 export function metricsIn(
   database: RowReader,
-  { startMs, endMs }: Window,
+  { firstMs, endMs }: Reach,
   need: Pick<Need, "names" | "of">,
 ): string {
-  return database.union("metrics", database.daysIn(startMs - MS_PER_DAY, endMs), {
+  return database.union("metrics", database.daysIn(firstMs, endMs), {
     ...need,
-    ...within({ startMs: startMs - MS_PER_DAY, endMs }),
+    ...{ fromMs: firstMs, beforeMs: Math.round(endMs) },
   });
 }
 
-function needOf(query: SeriesQuery): Required<Pick<Need, "names" | "of">> {
-  return { names: metricNames(query.name), of: selectionSql(query) };
-}
-
-/** The same, with the profiles of other profilers, which send no metrics. */
-function liveBytesIn(database: RowReader, query: SeriesQuery): string {
-  const need = needOf(query);
-  const profiles = database.union(
-    "profiles",
-    database.daysIn(query.startMs - MS_PER_DAY, query.endMs),
-    { fromMs: query.startMs - MS_PER_DAY, beforeMs: query.endMs, of: need.of },
-  );
-  return `(SELECT series_id, ts_ms, name, value, carry_ms FROM ${metricsIn(database, query, need)}
+/** Live bytes with the profiles of other profilers, which send no metrics. */
+function withReceived(
+  database: RowReader,
+  { firstMs, endMs }: Reach,
+  of: string,
+  metrics: string,
+): string {
+  const profiles = database.union("profiles", database.daysIn(firstMs, endMs), {
+    ...{ fromMs: firstMs, beforeMs: Math.round(endMs), of },
+  });
+  return `(SELECT series_id, ts_ms, name, value, carry_ms FROM ${metrics}
     UNION ALL
     SELECT p.series_id, p.ts_ms, 'liveBytes', p.live_bytes, p.carry_ms
     FROM ${profiles} p JOIN series r ON r.series_id = p.series_id

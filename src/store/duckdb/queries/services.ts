@@ -10,11 +10,19 @@ import type {
 import { MERGED_TIER, TIERS, type Tier } from "../../interface/tiers.js";
 import type { Window } from "../../interface/window.js";
 import type { RowReader, Rows } from "../row_database.js";
+import { SHORTEST_CARRY_MS } from "../sample_rows.js";
 import { SOURCE_LABEL } from "../series_rows.js";
-import { CARRY_MS, metricNames, readingsSql, stepsSql, windowValues, within } from "./gauge.js";
+import {
+  CARRY_MS,
+  firstValidOftenMs,
+  metricNames,
+  readingsSql,
+  stepsSql,
+  windowValues,
+  within,
+} from "./gauge.js";
 import { byGroup, metricsIn, stepsOf, stepValues } from "./series.js";
 
-const MS_PER_DAY = 86_400_000;
 const MOST_EVENTS = 200;
 /** A time after every stored day. */
 const FAR_MS = Date.UTC(9999, 0, 1);
@@ -156,6 +164,9 @@ const TIER_TEXT: Readonly<Record<Tier, string>> = {
 const SEEN = `CASE WHEN m.carry_ms = 0 THEN m.ts_ms WHEN m.name IN ('treeRssBytes', 'liveBytes')
   THEN m.ts_ms + greatest(0, m.carry_ms - ${CARRY_MS}) END`;
 
+/** When a row of the profiles `p` of another profiler saw its program. */
+const TAKEN = `p.ts_ms + greatest(0, p.carry_ms - ${SHORTEST_CARRY_MS})`;
+
 /** Recorded programs that reported within the window. */
 async function instancesIn(
   database: RowReader,
@@ -164,12 +175,14 @@ async function instancesIn(
   values: Record<string, string>,
 ): Promise<Instance[]> {
   // A row of a coarser tier holds until a later moment.
-  const days = database.daysIn(window.startMs - MS_PER_DAY, window.endMs);
+  const days = database.daysIn(firstValidOftenMs(window), window.endMs);
   const { fromMs, beforeMs } = within(window);
   const metrics = database.union("metrics", days, {
     ...{ validFromMs: fromMs, beforeMs, of: condition, newest: true },
   });
-  const profiles = database.union("profiles", days, { fromMs, beforeMs, of: condition });
+  const profiles = database.union("profiles", days, {
+    ...{ validFromMs: fromMs, beforeMs, of: condition },
+  });
   const rows = await database.query(
     `WITH root AS (
         SELECT s.* FROM series s WHERE s.series_id = s.root_id AND (${condition})),
@@ -185,9 +198,10 @@ async function instancesIn(
         GROUP BY m.series_id
         HAVING max(${SEEN}) >= $start_ms
         UNION ALL
-        SELECT p.series_id, max(p.ts_ms), NULL, NULL, NULL, arg_max(p.live_bytes, p.ts_ms)
+        SELECT p.series_id, max(${TAKEN}), NULL, NULL, NULL, arg_max(p.live_bytes, p.ts_ms)
         FROM ${profiles} p JOIN root USING (series_id)
-        WHERE p.ts_ms >= $start_ms AND p.ts_ms < $end_ms
+        WHERE (p.ts_ms >= $start_ms OR p.ts_ms + p.carry_ms > $start_ms) AND p.ts_ms < $end_ms
+          AND (p.ts_ms >= $start_ms OR root.ended_ms = 0 OR root.ended_ms > $start_ms)
           AND list_contains(root.label_keys, '${SOURCE_LABEL}')
         GROUP BY p.series_id
         UNION ALL -- files without times and stacks
@@ -329,11 +343,13 @@ async function sparklinesOf(
   values: Record<string, string>,
 ): Promise<Map<string, (number | null)[]>> {
   const stepMs = Math.max(1, Math.ceil((window.endMs - window.startMs) / steps));
-  const metrics = metricsIn(database, window, { names: metricNames("rssBytes"), of: where });
+  const reach = { firstMs: firstValidOftenMs(window), endMs: window.endMs };
+  const metrics = metricsIn(database, reach, { names: metricNames("rssBytes"), of: where });
   const sql = stepsSql(readingsSql("rssBytes", { metrics, group: "s.service", where }));
   const count = stepsOf(window, stepMs);
   const rows = await database.query(sql, {
     ...windowValues(window),
+    first_ms: BigInt(reach.firstMs),
     ...stepValues(stepMs, count),
     ...values,
   });

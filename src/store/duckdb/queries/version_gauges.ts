@@ -1,13 +1,14 @@
 /** The newest figures of running instances, by service and version. */
 import type { TimeMs } from "../../../model/base/units.js";
 import type { VersionGauges } from "../../interface/store.js";
+import type { Window } from "../../interface/window.js";
 import type { RowReader, Rows } from "../row_database.js";
-import { CARRY_MS, windowValues, within } from "./gauge.js";
+import { CARRY_MS, firstValidMs, windowValues, within } from "./gauge.js";
 import { UNMEASURED } from "./services.js";
 
-/** PSS and the ledger are read at growing intervals. */
-const RARE_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
+const AHEAD_MS = 24 * HOUR_MS;
+const NAMES = ["treeRssBytes", "treePssBytes", "cgroupLimitBytes", "ledger.%"];
 
 /** As on the pages (services.ts): what the verdict said when it was made, with what has been used since. */
 const TIME_TO_LIMIT = `CASE
@@ -16,15 +17,21 @@ const TIME_TO_LIMIT = `CASE
   ELSE v.ms_to_limit END`;
 
 export async function versionGauges(database: RowReader, nowMs: TimeMs): Promise<VersionGauges[]> {
-  const window = { startMs: nowMs - RARE_MS, endMs: nowMs + RARE_MS };
+  // Clocks of programs may be ahead.
+  const recent = { startMs: nowMs - CARRY_MS, endMs: nowMs + AHEAD_MS };
+  const running = runningSql(database, recent);
+  const since = { since_ms: BigInt(Math.round(recent.startMs)) };
+  // PSS and the ledger are read at growing intervals.
+  const startMs = await firstValidMs(database, recent, {
+    ...{ sql: `s.series_id IN (SELECT series_id FROM (${running}))`, values: since },
+  });
+  const window = { ...recent, startMs };
   const days = database.daysIn(window.startMs, window.endMs);
-  const metrics = database.union("metrics", days, { ...within(window), newest: true });
+  const metrics = database.union("metrics", days, {
+    ...{ ...within(window), names: NAMES, newest: true },
+  });
   const profiles = database.union("profiles", days, within(window));
-  const values = { ...windowValues(window), since_ms: BigInt(Math.round(nowMs - CARRY_MS)) };
-  const running = `SELECT s.* FROM series s WHERE s.ended_ms = 0 AND s.root_id IN (
-    SELECT DISTINCT r.root_id FROM series r WHERE r.series_id IN (
-      SELECT series_id FROM ${metrics} WHERE ts_ms >= $since_ms
-      UNION SELECT series_id FROM ${profiles} WHERE ts_ms >= $since_ms))`;
+  const values = { ...windowValues(window), ...since };
   const figures = await database.query(
     `WITH running AS (${running}),
       newest AS (
@@ -56,6 +63,17 @@ export async function versionGauges(database: RowReader, nowMs: TimeMs): Promise
     values,
   );
   return combined(figures, verdicts);
+}
+
+/** Those that reported since `$since_ms`. */
+function runningSql(database: RowReader, recent: Window): string {
+  const days = database.daysIn(recent.startMs, recent.endMs);
+  const metrics = database.union("metrics", days, { ...within(recent), newest: true });
+  const profiles = database.union("profiles", days, within(recent));
+  return `SELECT s.* FROM series s WHERE s.ended_ms = 0 AND s.root_id IN (
+    SELECT DISTINCT r.root_id FROM series r WHERE r.series_id IN (
+      SELECT series_id FROM ${metrics} WHERE ts_ms >= $since_ms
+      UNION SELECT series_id FROM ${profiles} WHERE ts_ms >= $since_ms))`;
 }
 
 function combined(figures: Rows, verdicts: Rows): VersionGauges[] {

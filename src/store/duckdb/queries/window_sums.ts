@@ -12,7 +12,7 @@ import type { Window } from "../../interface/window.js";
 import { type SpanSums, SUMMED, type SumsKey } from "../kept_sums.js";
 import type { RowReader, SampleWeights } from "../row_database.js";
 import { LONGEST_UNSTORED_MS } from "../sample_rows.js";
-import { LONGEST_CARRY_MS } from "./gauge.js";
+import { firstValidMs, longestCarryMs, type OfSeries } from "./gauge.js";
 
 const HOUR_MS: Millis = 3_600_000;
 const DAY_MS: Millis = 24 * HOUR_MS;
@@ -31,7 +31,7 @@ interface Part {
 }
 
 export interface Selected {
-  readonly condition: { readonly sql: string; readonly values: Record<string, DuckDBValue> };
+  readonly condition: OfSeries;
   /** Classes of age that count. */
   readonly ages: SampleWeights["ages"];
   /** A condition on the labels `l` of samples. */
@@ -56,7 +56,7 @@ export async function windowSums(
     service,
   };
   const all: SpanSums[] = [];
-  for (const part of partsOf(withData(database, window), Date.now())) {
+  for (const part of partsOf(await withData(database, window, condition), Date.now())) {
     if (!part.isKept) {
       all.push(...(await summed(database, part, selected)));
       continue;
@@ -96,14 +96,23 @@ function runsOf(
   return runs;
 }
 
-function withData({ days }: RowReader, { startMs, endMs }: Window): Window {
-  const [first, last] = [days[0], days.at(-1)];
-  return first === undefined || last === undefined
-    ? { startMs, endMs: startMs }
-    : {
-        startMs: Math.max(Math.round(startMs), Date.parse(first)),
-        endMs: Math.min(Math.round(endMs), Date.parse(last) + DAY_MS + LONGEST_CARRY_MS),
-      };
+async function withData(
+  database: RowReader,
+  { startMs, endMs }: Window,
+  condition: OfSeries,
+): Promise<Window> {
+  const [first, last] = [database.days[0], database.days.at(-1)];
+  if (first === undefined || last === undefined) {
+    return { startMs, endMs: startMs };
+  }
+  const lastMs = Date.parse(last) + DAY_MS;
+  return {
+    startMs: Math.max(Math.round(startMs), Date.parse(first)),
+    endMs: Math.min(
+      Math.round(endMs),
+      endMs <= lastMs ? lastMs : lastMs + (await longestCarryMs(database, lastMs, condition)),
+    ),
+  };
 }
 
 /** Exported for its test. */
@@ -150,7 +159,7 @@ const piecesSql = (profiles: string, condition: string) => `
           $end_ms
         ) AS until_ms
       FROM ${profiles} p JOIN chosen USING (series_id)
-      WHERE p.ts_ms >= $start_ms - ${LONGEST_CARRY_MS} AND p.ts_ms < $end_ms),
+      WHERE p.ts_ms >= $from_ms AND p.ts_ms < $end_ms),
     steps AS (
       SELECT *, unnest(range(
           CAST(greatest(0, (ts_ms - $start_ms) // $step_ms) AS BIGINT),
@@ -210,14 +219,14 @@ async function summed(
   selected: Selected,
 ): Promise<SpanSums[]> {
   const { condition, ages, ofLabels } = selected;
-  const days = database.daysIn(startMs - LONGEST_CARRY_MS, endMs);
+  const fromMs = await firstValidMs(database, { startMs, endMs }, condition);
+  const days = database.daysIn(fromMs, endMs);
   const of = condition.sql;
-  const profiles = database.union("profiles", days, {
-    ...{ fromMs: startMs - LONGEST_CARRY_MS, beforeMs: endMs, of },
-  });
+  const profiles = database.union("profiles", days, { fromMs, beforeMs: endMs, of });
   const values = {
     ...condition.values,
     ...{ start_ms: BigInt(startMs), end_ms: BigInt(endMs), step_ms: BigInt(stepMs) },
+    from_ms: BigInt(fromMs),
   };
   const lives = await database.query(
     livesSql(profiles, database.rolledCounts(days), condition.sql),

@@ -28,6 +28,11 @@ import {
   ARTIFACT_REPORT_PATH,
   ARTIFACTS_PATH,
 } from "../../../../src/model/wire/artifacts.js";
+import {
+  HEAT_MAP_PATH,
+  type HeatMapAnswer,
+  type HeatMapName,
+} from "../../../../src/model/wire/heat_map.js";
 import { REQUESTS_PATH } from "../../../../src/model/wire/requests_path.js";
 import {
   ACKNOWLEDGE_PATH,
@@ -100,6 +105,14 @@ export function askSeries(
   { name, by }: { name: SeriesName; by: SeriesGroup },
 ): Promise<SeriesAnswer> {
   return askJson(SERIES_PATH, { ...windowOf(range), service, name, by, steps: "240" });
+}
+
+export function askHeatMap(
+  service: string,
+  range: TimeRange,
+  name: HeatMapName,
+): Promise<HeatMapAnswer> {
+  return askJson(HEAT_MAP_PATH, { ...windowOf(range), service, name });
 }
 
 export function askGrowing(

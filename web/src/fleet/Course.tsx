@@ -1,0 +1,100 @@
+/** Memory of a service over time: in total, by version, by instance or by part of RSS. */
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useCallback } from "react";
+import type { SeriesGroup, SeriesName } from "../../../src/model/wire/services.js";
+import type { Theme } from "../theme/theme.js";
+import { askSeries } from "./frame/api.js";
+import { Waiting } from "./frame/Frame.js";
+import type { Address, TimeRange } from "./frame/timeRange.js";
+import { HeatPanel } from "./heat/HeatPanel.js";
+import { FEWEST_ROWS } from "./heat/heatRows.js";
+import { SeriesChart } from "./SeriesChart.js";
+
+/** The chart's content, as named in the address. */
+const CHARTS = {
+  total: { label: "Total", name: "rssBytes", by: "none" },
+  version: { label: "By version", name: "rssBytes", by: "version" },
+  instance: { label: "By instance", name: "rssBytes", by: "instance" },
+  ledger: { label: "By part of RSS", name: "ledger", by: "part" },
+  live: { label: "Live bytes", name: "liveBytes", by: "version" },
+} as const satisfies Record<string, { label: string; name: SeriesName; by: SeriesGroup }>;
+type ChartName = keyof typeof CHARTS;
+
+interface CourseProps {
+  theme: Theme;
+  name: string;
+  range: TimeRange;
+  address: Address;
+  /** False where all instances are those of other profilers, which send none. */
+  hasRss: boolean;
+  /** How many reported in the range. */
+  instances: number;
+}
+
+export function Course({ name, range, theme, address, hasRss, instances }: CourseProps) {
+  const { change, get } = address;
+  const asked = get("chart");
+  const chart: ChartName =
+    asked !== null && asked in CHARTS ? (asked as ChartName) : hasRss ? "version" : "live";
+  const { name: usual, by } = CHARTS[chart];
+  const series = chart === "instance" && !hasRss ? "liveBytes" : usual;
+  const isHeat = chart === "instance" && instances >= FEWEST_ROWS;
+  const query = useQuery({
+    // Its end moves with each change, also if the shown range is that of the same reports.
+    queryKey: ["series", name, range, chart, series, address.range.endMs],
+    queryFn: () => askSeries(name, range, { name: series, by }),
+    placeholderData: keepPreviousData,
+    enabled: !isHeat,
+  });
+  const choose = useCallback(
+    (chosen: TimeRange) =>
+      change({ from: String(chosen.startMs), to: String(chosen.endMs), since: null }),
+    [change],
+  );
+  const nameOf = useCallback(
+    (group: string) =>
+      by === "instance" ? group.slice(0, 8) : group || (by === "version" ? "no version" : "RSS"),
+    [by],
+  );
+  return (
+    <section className="panel" aria-label="Memory over time">
+      <div className="toolbar">
+        <fieldset className="segments" aria-label="What the chart shows">
+          {Object.entries(CHARTS).map(([id, { label }]) => (
+            <button
+              key={id}
+              type="button"
+              aria-pressed={id === chart}
+              onClick={() => change({ chart: id })}
+            >
+              {label}
+            </button>
+          ))}
+        </fieldset>
+        <span className="note">
+          {isHeat && "click a row to open the instance; "}drag over the chart to choose a range
+        </span>
+      </div>
+      {isHeat ? (
+        <HeatPanel
+          service={name}
+          range={range}
+          name={series === "liveBytes" ? series : "rssBytes"}
+          theme={theme}
+          address={address}
+          choose={choose}
+        />
+      ) : query.data === undefined ? (
+        <Waiting error={query.error} />
+      ) : (
+        <SeriesChart
+          answer={query.data}
+          theme={theme}
+          isStacked={query.data.name === "ledger"}
+          nameOf={nameOf}
+          choose={choose}
+        />
+      )}
+    </section>
+  );
+}
