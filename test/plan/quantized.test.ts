@@ -353,7 +353,7 @@ describe("formats with fields of their own", () => {
       ALL * bytes + REST * 2,
       -1,
     );
-    const train = () => of(config, { mode: "train", method: "lora" }).method;
+    const train = () => of(config, { mode: "train", method: "lora" });
     if (isTrained) {
       expect(train).not.toThrow();
     } else {
