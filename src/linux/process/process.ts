@@ -38,6 +38,9 @@ export interface ProcessStat {
   /** Start address of the stack, which changes with exec. 0 if it may not be read. */
   readonly stackStart: number;
   readonly threads: number;
+  /** As in status; 0 for a kernel thread or a zombie. */
+  readonly rssBytes: Bytes;
+  readonly vmsBytes: Bytes;
   /** The kernel is ending it: its memory is freed before it becomes a zombie. */
   readonly exiting: boolean;
   readonly kernelThread: boolean;
@@ -140,6 +143,8 @@ export function parseStat(text: string): ProcessStat | null {
     systemMs: Number(fields[12]) * MS_PER_TICK,
     stackStart: Number(fields[25] ?? 0) || 0,
     threads: Number(fields[17]) || 0,
+    rssBytes: (Number(fields[21]) || 0) * PAGE_BYTES,
+    vmsBytes: Number(fields[20]) || 0,
     exiting: (Number(fields[6]) & EXITING_FLAG) !== 0,
     kernelThread: (Number(fields[6]) & KERNEL_THREAD_FLAG) !== 0,
   };

@@ -31,8 +31,9 @@ interface Known {
   checkMs: number;
 }
 
-/** Largest age of a Python process's figures. */
+/** A Python process is examined again after this time, which doubles each time, and at once if its parent has changed. */
 const REFRESH_MS = 60_000;
+const LAST_REFRESH_MS = 480_000;
 /** A process without Python is examined again after this time, which doubles each time. */
 const FIRST_AGAIN_MS = 2_000;
 const LAST_AGAIN_MS = 600_000;
@@ -41,10 +42,17 @@ const CHECK_MS = 12_000;
 
 export class PythonScan {
   #known = new Map<Pid, Known>();
+  /** By parent. */
+  readonly #startedBelowMs = new Map<Pid, number>();
 
   /** The process with this pid is a new one, or has called exec: the next scan examines it. */
   examine(pid: Pid): void {
     this.#known.delete(pid);
+  }
+
+  /** When a scan first saw a child of this process, Python or not: the newest one. */
+  startedBelowMs(pid: Pid): number {
+    return this.#startedBelowMs.get(pid) ?? Number.NEGATIVE_INFINITY;
   }
 
   /** Ascending by pid, without this process. `nowMs`: any clock that only moves forward. */
@@ -60,14 +68,25 @@ export class PythonScan {
       if (stat === null || hasEnded(stat)) {
         continue;
       }
+      if (before === undefined) {
+        this.#startedBelowMs.set(stat.parentPid, nowMs);
+      }
       const key = `${pid}:${stat.startTicks}:${stat.stackStart || stat.name}`;
       const same = before?.key === key ? before : undefined;
-      const current =
-        same !== undefined && nowMs < same.dueMs ? same : examine(pid, key, same, nowMs);
+      const isKnown =
+        same !== undefined &&
+        nowMs < same.dueMs &&
+        (same.found === null || same.found.parentPid === stat.parentPid);
+      const current = isKnown ? same : examine(pid, key, same, nowMs);
       current.checkMs = nowMs + CHECK_MS;
       known.set(pid, current);
     }
     this.#known = known;
+    for (const parent of this.#startedBelowMs.keys()) {
+      if (!known.has(parent)) {
+        this.#startedBelowMs.delete(parent);
+      }
+    }
     return [...known.values()].flatMap(({ found }) => (found === null ? [] : [found]));
   }
 }
@@ -81,12 +100,14 @@ function examine(pid: Pid, key: string, before: Known | undefined, nowMs: number
   const declared = before?.found?.declared ?? declaredIdentity(readEnvironment(pid));
   const name = before?.found?.name ?? usualName(pid, python.command);
   const identity = joinedIdentity([declared, { service: name }]);
-  const startedMs = startTimeMs(python.startTicks);
+  const startedMs = before?.found?.startedMs ?? startTimeMs(python.startTicks);
+  const distanceMs =
+    before?.found == null ? REFRESH_MS : Math.min(LAST_REFRESH_MS, before.distanceMs * 2);
   return {
     key,
     found: { ...python, key, identity, declared, name, startedMs },
-    dueMs: nowMs + REFRESH_MS,
-    distanceMs: REFRESH_MS,
+    dueMs: nowMs + distanceMs,
+    distanceMs,
     checkMs: 0,
   };
 }
