@@ -86,7 +86,7 @@ const COUNTED_MS: Millis = 8_000;
 export class Collector {
   readonly #ruled = new RuledPrograms();
   readonly #options: WatchOptions;
-  readonly #scan = new PythonScan();
+  readonly #scan = new PythonScan(() => this.#events.isComplete);
   readonly #pace: ScanPace;
   readonly #kept: KeptRecordings;
   readonly #recorders: Recorders;
@@ -143,6 +143,7 @@ export class Collector {
         this.#scan.examine(pid);
         this.#pace.hasten();
       },
+      onEnded: (pid) => this.#scan.ended(pid),
     });
     this.#timed = new TimedCaptures({
       clock: monotonicMs,

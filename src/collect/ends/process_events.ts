@@ -36,6 +36,7 @@ export interface ProcessEventsOptions {
   readonly onLost: () => void;
   /** A process has become a Python program. */
   readonly onStarted?: (pid: Pid) => void;
+  readonly onEnded?: (pid: Pid) => void;
   readonly guardPath?: string;
 }
 
@@ -84,6 +85,11 @@ export class ProcessEvents {
     });
   }
 
+  /** Whether the kernel reports all ends, and execs of Python, and has dropped none so far. */
+  get isComplete(): boolean {
+    return this.#isReady && !this.#hasLost;
+  }
+
   /** Whether the ends of all processes are known from now on. */
   get isReady(): boolean {
     return this.#isReady;
@@ -104,6 +110,7 @@ export class ProcessEvents {
       this.#ends.delete(pid); // the pid is used again
       this.#options.onStarted?.(pid);
     } else if (verb === "exit") {
+      this.#options.onEnded?.(pid);
       const startedMs = this.#starts.get(pid);
       this.#starts.delete(pid);
       if (startedMs !== undefined && nowMs - startedMs < SHORT_MS) {

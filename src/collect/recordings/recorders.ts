@@ -138,6 +138,7 @@ export class Recorders {
       follow: !program.hasOthersBelow,
       ...this.#sentTo(recordingPath),
       budget: this.#budget,
+      texts: this.#options.texts,
       waitMs: WAIT_MS,
       forMs: Number.POSITIVE_INFINITY,
       until,

@@ -143,8 +143,8 @@ export class MemoryWatch {
     if (rootLives && poll.metrics.some(({ metric }) => metric === "pssBytes")) {
       this.#findGroup();
     }
-    const memory = poll.isQuiet ? null : ofGroup(this.#place, this.#texts, readLimiting);
-    if (!memory || !rootLives) {
+    const memory = ofGroup(this.#place, this.#texts, readLimiting);
+    if (!memory || !rootLives || (poll.isQuiet && memory.limitBytes === null)) {
       return; // the figures are stored with the root's, which has ended
     }
     this.#throttled = memory.highEvents;
@@ -155,7 +155,7 @@ export class MemoryWatch {
       ["cgroupHighEvents", memory.highEvents],
       ["cgroupMaxEvents", memory.maxEvents],
     ];
-    for (const [metric, value] of figures) {
+    for (const [metric, value] of poll.isQuiet ? figures.slice(0, 2) : figures) {
       if (value !== null) {
         poll.measure({ series: 0 }, metric, value);
       }
