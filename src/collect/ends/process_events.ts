@@ -3,7 +3,6 @@
  * (agent/guard/events.c). Without the privilege, programs are found by scanning alone, and how they ended is unknown.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createInterface } from "node:readline";
 import { GUARD_PATH } from "../../linux/installation.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 
@@ -66,10 +65,18 @@ export class ProcessEvents {
       }
     }, ANSWER_MS);
     late.unref();
-    createInterface({ input: guard.stdout }).on("line", (line) => {
-      const [, errno = ""] = /^refused (\d+)$/.exec(line) ?? [];
-      why = errno === "" ? why : (ERRNO_TEXT[errno] ?? `error ${errno}`);
-      this.take(line);
+    // A busy host reports hundreds of ends a second: readline would take as long as the rest of this process.
+    let rest = "";
+    guard.stdout.setEncoding("latin1").on("data", (text: string) => {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        if (line.startsWith("refused ")) {
+          const errno = line.slice("refused ".length);
+          why = ERRNO_TEXT[errno] ?? `error ${errno}`;
+        }
+        this.take(line);
+      }
     });
     guard.stdin.on("error", () => {});
     guard.on("error", (error) => {

@@ -1,9 +1,9 @@
 /** Polls of real processes from outside: what is read while they do not change, and when they do. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { monotonicMs } from "../../linux/this_process/clock.js";
@@ -26,10 +26,12 @@ for line in sys.stdin:
 
 let folder = "";
 let child: ChildProcess;
+let lines: AsyncIterator<string>;
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "tidemark-outside-"));
   child = spawn("python3", ["-c", PROGRAM], { stdio: ["pipe", "pipe", "ignore"], detached: true });
-  await once(present(child.stdout), "data");
+  lines = createInterface({ input: present(child.stdout) })[Symbol.asyncIterator]();
+  await lines.next();
 });
 afterEach(() => {
   process.kill(-present(child.pid), "SIGKILL");
@@ -37,9 +39,8 @@ afterEach(() => {
 });
 
 async function ask(line: string): Promise<void> {
-  const answer = once(present(child.stdout), "data");
   child.stdin?.write(`${line}\n`);
-  await answer;
+  await lines.next();
 }
 
 test("a process that does not change gives RSS at each poll, and all figures rarely; growth gives all at once", async () => {
