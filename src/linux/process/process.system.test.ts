@@ -172,7 +172,6 @@ describe("texts", () => {
       systemMs: 250,
       stackStart: 140000,
       threads: 1,
-      rssBytes: 50 * 4096,
       vmsBytes: 1000,
       exiting: false,
       kernelThread: false,

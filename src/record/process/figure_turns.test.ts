@@ -1,31 +1,40 @@
 import { expect, test } from "vitest";
 import { parseStat } from "../../linux/process/process.js";
 import { present } from "../../model/base/present.js";
+import type { Metric } from "../../model/profile/series.js";
 import { FigureTurns } from "./figure_turns.js";
 
 const EVERY_MS = 20_000;
 
-/** A stat line with these sizes. */
-function stat({ rss = 50, vms = 1000, threads = 1, stack = 140000 } = {}) {
+/** A stat line with these figures. */
+function stat({ vms = 1000, threads = 1, stack = 140000 } = {}) {
   return present(
     parseStat(
-      `42 (a) S 7 42 42 0 -1 0 1 2 3 4 150 25 0 0 20 0 ${threads} 0 9876 ${vms} ${rss} 0 1 2 ${stack} 0 0\n`,
+      `42 (a) S 7 42 42 0 -1 0 1 2 3 4 150 25 0 0 20 0 ${threads} 0 9876 ${vms} 50 0 1 2 ${stack} 0 0\n`,
     ),
   );
 }
 
 /** Polls at which all figures were read. */
 function polledFully(
-  polls: readonly { readonly now?: ReturnType<typeof stat>; readonly openFiles?: number }[],
+  polls: readonly {
+    readonly now?: ReturnType<typeof stat>;
+    readonly rss?: number;
+    readonly openFiles?: number;
+  }[],
   everyMs = EVERY_MS,
 ): number[] {
   const turns = new FigureTurns();
-  return polls.flatMap(({ now = stat(), openFiles = 3 }, at) => {
+  return polls.flatMap(({ now = stat(), rss = 50, openFiles = 3 }, at) => {
     const timeMs = 1_700_000_000_000 + at * everyMs;
-    if (!turns.isDue(now, timeMs)) {
+    if (!turns.isDue(now, rss, timeMs)) {
       return [];
     }
-    turns.read(now, new Map([["openFiles", openFiles]]), timeMs);
+    const figures = new Map<Metric, number>([
+      ["rssBytes", rss],
+      ["openFiles", openFiles],
+    ]);
+    turns.read(now, figures, timeMs);
     return [at];
   });
 }
@@ -43,20 +52,19 @@ test("they are never read more than 100 seconds apart", () => {
 
 test.each([
   ["RSS", { rss: 51 }],
-  ["mappings", { vms: 1001 }],
-  ["threads", { threads: 2 }],
-  ["an exec", { stack: 140001 }],
+  ["mappings", { now: stat({ vms: 1001 }) }],
+  ["threads", { now: stat({ threads: 2 }) }],
+  ["an exec", { now: stat({ stack: 140001 }) }],
 ])(
   "%s: a change is followed by a full reading at the same poll, and short distances",
-  (_, sizes) => {
-    const changed = { now: stat(sizes) };
+  (_, changed) => {
     const polls = [...flat(20), ...Array.from({ length: 5 }, () => changed)];
     expect(polledFully(polls)).toEqual([0, 1, 3, 7, 12, 17, 20, 21, 23]);
   },
 );
 
 test("a process that grows is read at each poll", () => {
-  const polls = Array.from({ length: 8 }, (_, at) => ({ now: stat({ rss: 50 + at }) }));
+  const polls = Array.from({ length: 8 }, (_, at) => ({ rss: 50 + at }));
   expect(polledFully(polls)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
 });
 

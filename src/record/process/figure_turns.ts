@@ -5,7 +5,7 @@
  *     read    all   all   rss   all   rss   rss   rss   all   rss ...     nothing changes: at most MOST_POLLS apart
  *     read    all   all   rss   ALL   all   rss   all ...                 RSS, threads or mappings changed before the fourth
  *
- * RSS itself is known at every poll, from the file that shows whether the process still runs.
+ * RSS itself is read at every poll.
  */
 import type { ProcessStat } from "../../linux/index.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
@@ -26,12 +26,13 @@ export class FigureTurns {
   #distance = 1;
   #polls = 0;
 
-  /** `stat`: as this poll has read it. Called once for each poll. */
-  isDue(stat: ProcessStat, nowMs: Millis): boolean {
+  /** `stat`, `rssBytes`: as this poll has read them. Called once for each poll. */
+  isDue(stat: ProcessStat, rssBytes: Bytes | null, nowMs: Millis): boolean {
     this.#polls += 1;
     return (
       this.#polls >= this.#distance ||
       nowMs - this.#readMs >= LONGEST_MS ||
+      rssBytes !== this.rssBytes ||
       this.#stat === null ||
       !isSame(this.#stat, stat)
     );
@@ -59,10 +60,5 @@ export class FigureTurns {
 }
 
 function isSame(a: ProcessStat, b: ProcessStat): boolean {
-  return (
-    a.rssBytes === b.rssBytes &&
-    a.vmsBytes === b.vmsBytes &&
-    a.threads === b.threads &&
-    a.stackStart === b.stackStart
-  );
+  return a.vmsBytes === b.vmsBytes && a.threads === b.threads && a.stackStart === b.stackStart;
 }

@@ -6,6 +6,7 @@ import {
   type ProcessStat,
   readCommand,
   readRank,
+  readRss,
   readStat,
   readStatus,
   sharedMemoryUsed,
@@ -244,7 +245,8 @@ export class ProcessTree {
     const due = new Set<SeriesRow>();
     for (const { row, turns } of this.#alive.values()) {
       const stat = stats.get(row.pid) ?? null;
-      if (sparse === null || expensive || stat === null || turns.isDue(stat, timeMs)) {
+      const isSparse = sparse !== null && !expensive && stat !== null;
+      if (!isSparse || turns.isDue(stat, readRss(row.pid), timeMs)) {
         due.add(row);
       }
     }
