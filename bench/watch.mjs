@@ -50,7 +50,7 @@ const folder = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
 const programs = Array.from({ length: count }, (_, n) =>
   spawn(python, ["-c", n % 10 === 0 ? BUSY : IDLE], {
     stdio: "ignore",
-    env: { ...process.env, TIDEMARK_SERVICE: `watched-${n % 20}` },
+    env: { ...process.env, TIDEMARK_SERVICE: `benched-${n % 20}` },
   }),
 );
 
@@ -112,7 +112,7 @@ async function measure(agents) {
     policy,
     `defaults: {warm_up: 1s, agents: ${agents}, turn: 1h}
 select:
-  - {match: {service: "watched-*"}}
+  - {match: {service: "benched-*"}}
   - {match: {}, watch: never}
 `,
   );
