@@ -1,10 +1,11 @@
 /**
  * The cost of `tidemark watch` with many Python programs:
- * `npm run bench -- watch [--programs 100] [--agents 0,10] [--first 60] [--later 120]`
+ * `npm run bench -- watch [--programs 100] [--agents 0,10] [--first 60] [--later 120] [--rounds 6]`
  *
  * One in ten of the programs is busy (20 small requests a second), the others sleep. The cost is read from /proc: of
  * Node with its threads, and of the keepers that it starts. For each number of agents: CPU time in the first
- * `--first` seconds, then the share of a core over `--later`, RSS at rest (median) and at its highest.
+ * `--first` seconds, then the share of a core over `--later`, RSS at rest (median) and at its highest. Then, in `--rounds`
+ * rounds, what the watched programs themselves notice (watch_targets.mjs).
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -18,7 +19,8 @@ import { findInterpreters } from "../scripts/environment/interpreters.mjs";
 import { describeMachine } from "./machine.mjs";
 import { recorderCost } from "./process_cost.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
-import { median } from "./statistics.mjs";
+import { formatRatio, median } from "./statistics.mjs";
+import { measureTargets } from "./watch_targets.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const tidemark = join(here, "../bin/tidemark");
@@ -28,6 +30,7 @@ const { values: options } = parseArgs({
     agents: { type: "string", default: "0,10" },
     first: { type: "string", default: "60" },
     later: { type: "string", default: "120" },
+    rounds: { type: "string", default: "6" },
   },
 });
 const SAMPLE_MS = 500;
@@ -47,7 +50,7 @@ const folder = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
 const programs = Array.from({ length: count }, (_, n) =>
   spawn(python, ["-c", n % 10 === 0 ? BUSY : IDLE], {
     stdio: "ignore",
-    env: { ...process.env, TIDEMARK_SERVICE: `watched-${n % 20}` },
+    env: { ...process.env, TIDEMARK_SERVICE: `benched-${n % 20}` },
   }),
 );
 
@@ -56,16 +59,25 @@ const rows = [];
 /** @type {string[]} */
 const missed = [];
 let load = 0;
+const TARGET_SECONDS = 20;
+/** @type {Awaited<ReturnType<typeof measureTargets>>} */
+let targets;
 try {
-  await pause(10_000);
-  for (const agents of options.agents.split(",")) {
-    rows.push(await measure(agents));
-    console.log(rows.at(-1)?.join("  "));
+  try {
+    await pause(10_000);
+    for (const agents of options.agents.split(",")) {
+      rows.push(await measure(agents));
+      console.log(rows.at(-1)?.join("  "));
+    }
+  } finally {
+    for (const program of programs) {
+      program.kill("SIGKILL");
+    }
   }
+  const rounds = Number(options.rounds);
+  targets = await measureTargets({ tidemark, python, folder, rounds, seconds: TARGET_SECONDS });
+  console.log(targets);
 } finally {
-  for (const program of programs) {
-    program.kill("SIGKILL");
-  }
   rmSync(folder, { recursive: true, force: true });
 }
 writeResults(
@@ -88,6 +100,8 @@ writeResults(
       ],
       rows,
     ),
+    "",
+    `CPU time of watched programs: ${formatRatio(targets.ratio)} with the agent, relative to programs of the same work that are recorded from outside (geometric mean and 95 % interval of ${options.rounds} rounds of ${TARGET_SECONDS} s, in which they change places). Longest gap in their loop of 1 ms: ${targets.watchedGapMs.toFixed(0)} ms for watched programs, whose agents were loaded ${targets.attached} times and removed as often; ${targets.otherGapMs.toFixed(0)} ms for programs that nothing watched.`,
   ].join("\n"),
 );
 
@@ -98,7 +112,7 @@ async function measure(agents) {
     policy,
     `defaults: {warm_up: 1s, agents: ${agents}, turn: 1h}
 select:
-  - {match: {service: "watched-*"}}
+  - {match: {service: "benched-*"}}
   - {match: {}, watch: never}
 `,
   );

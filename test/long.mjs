@@ -85,6 +85,12 @@ export const longTests = {
     sample: 5,
     full: 200,
   },
+  busyHostSeconds: {
+    what: "seconds in which 20 processes start and 200 are forked each second beside a collector",
+    file: "test/watch/busy_host.test",
+    sample: 30,
+    full: 120,
+  },
   killRounds: {
     what: "rounds of kills of program, recorder and guard",
     file: "test/bad/kill.test",

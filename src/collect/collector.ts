@@ -86,7 +86,7 @@ const COUNTED_MS: Millis = 8_000;
 export class Collector {
   readonly #ruled = new RuledPrograms();
   readonly #options: WatchOptions;
-  readonly #scan = new PythonScan();
+  readonly #scan = new PythonScan(() => this.#events.isComplete);
   readonly #pace: ScanPace;
   readonly #kept: KeptRecordings;
   readonly #recorders: Recorders;
@@ -127,6 +127,7 @@ export class Collector {
       to: options.to,
       pollMs: () => boundsOf(this.#policy).pollMs,
       texts: this.#texts,
+      startedBelowMs: (pid) => this.#scan.startedBelowMs(pid),
       onEvent: options.onEvent,
       onEnded: (one, growing, end) => this.#ended(one, growing, end),
     });
@@ -142,6 +143,7 @@ export class Collector {
         this.#scan.examine(pid);
         this.#pace.hasten();
       },
+      onEnded: (pid) => this.#scan.ended(pid),
     });
     this.#timed = new TimedCaptures({
       clock: monotonicMs,
@@ -407,6 +409,9 @@ export class Collector {
 
   /** Short programs start and end all the time, so one line per minute is enough. */
   #count(seen: ReadonlySet<string>, nowMs: Millis): void {
+    if (nowMs < this.#countsMs) {
+      return;
+    }
     const all = [...this.#watched]
       .filter(([key, one]) => seen.has(key) && ageMs(one.program.root) >= COUNTED_MS)
       .map(([, one]) => one);
@@ -414,7 +419,7 @@ export class Collector {
     const outside = all.filter(({ growing }) => growing?.kind === "outside").length;
     const counts = { withAgent, outside, not: all.length - withAgent - outside };
     const text = JSON.stringify(counts);
-    if (text !== this.#counts && nowMs >= this.#countsMs) {
+    if (text !== this.#counts) {
       this.#counts = text;
       this.#countsMs = nowMs + COUNT_MS;
       const shortLived = this.#events.takeShortLived();

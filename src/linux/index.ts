@@ -34,6 +34,7 @@ export {
   type CgroupMemory,
   type CgroupPlace,
   findCgroup,
+  ofGroup,
   readLimiting,
   readPageCache,
   roomOf,
@@ -81,7 +82,7 @@ export {
 export { type PythonProcess, readPythonProcesses } from "./process/python_processes.js";
 export { PythonScan, type ScannedProcess } from "./process/python_scan.js";
 export { readRank } from "./process/rank.js";
-export { RecentTexts } from "./process/recent_texts.js";
+export { type ReadText, RecentTexts } from "./process/recent_texts.js";
 export { openFileBelow, openFolderBelow } from "./process/root_files.js";
 export { readTasks, type Task, taskIds } from "./process/tasks.js";
 export { descendantsOf, listPids } from "./process/tree.js";

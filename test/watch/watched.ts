@@ -41,16 +41,21 @@ export class WatchTest {
   /** Unique, so that the rules match the programs of this test alone. */
   readonly name = `watched-${process.pid}-${Math.trunc(performance.now())}`;
 
-  /** `words` before the interpreter, such as a shell that enters a control group. */
-  python(program: string, service: string, words: readonly string[] = []): ChildProcess {
-    const [file = "", ...args] = [...words, anyInterpreter().path, "-c", program];
+  /** `words` before the interpreter, such as a shell that enters a control group; `options` for the program, whose output is then piped. */
+  python(
+    program: string,
+    service: string,
+    words: readonly string[] = [],
+    options: readonly string[] = [],
+  ): ChildProcess {
+    const [file = "", ...args] = [...words, anyInterpreter().path, "-c", program, ...options];
     const child = spawn(file, args, {
       env: {
         ...process.env,
         TIDEMARK_SERVICE: `${this.name}-${service}`,
         TIDEMARK_VERSION: "7",
       },
-      stdio: "ignore",
+      stdio: ["ignore", options.length > 0 ? "pipe" : "ignore", "ignore"],
       detached: true,
     });
     this.children.push(child);

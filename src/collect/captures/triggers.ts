@@ -11,6 +11,7 @@ import { isDeepStrictEqual } from "node:util";
 import {
   type CgroupPlace,
   findCgroup,
+  ofGroup,
   type RecentTexts,
   readLimiting,
   readPressure,
@@ -151,19 +152,19 @@ function isLevel({ kind }: Condition): boolean {
 function readingOf(
   { root, processes }: Program,
   course: Course,
-  { read }: RecentTexts,
+  texts: RecentTexts,
   timeMs: Millis,
 ): Reading {
   const { pids, conditions } = course;
   const kinds = new Set(conditions.map(({ kind }) => kind));
   const wantsGroup = kinds.has("limit") || kinds.has("oom-kill") || kinds.has("pressure");
   if (wantsGroup && timeMs - course.placedMs >= PLACED_MS) {
-    course.place = findCgroup(root.pid, read);
+    course.place = findCgroup(root.pid, texts.read);
     course.placedMs = timeMs;
   }
   const place = wantsGroup ? course.place : null;
-  const group = place === null ? null : readLimiting(place, read);
-  const room = place === null || !kinds.has("limit") ? null : roomOf(place, read);
+  const group = ofGroup(place, texts, readLimiting);
+  const room = kinds.has("limit") ? ofGroup(place, texts, roomOf) : null;
   const living = new Set(processes.map(({ pid }) => pid));
   const hasLost = [...pids].some((pid) => !living.has(pid));
   pids.clear();
@@ -175,7 +176,7 @@ function readingOf(
     timeMs,
     rssBytes: rssOf(processes),
     limit: bytes === null || room === null ? null : { bytes, usedBytes: bytes - room },
-    pressure: kinds.has("pressure") ? readPressure(place, read) : null,
+    pressure: kinds.has("pressure") ? readPressure(place, texts.read) : null,
     oomKills: group?.oomKills ?? null,
     hasLost,
   };

@@ -36,6 +36,8 @@ export class LastMoments {
   readonly #options: LastMomentsOptions;
   /** By key of the program: its processes at the last poll, and when each was first seen. */
   #processes = new Map<string, ReadonlyMap<Pid, Millis>>();
+  /** The same processes in the same order need no comparison. */
+  readonly #seen = new WeakMap<Program["processes"], ReadonlyMap<Pid, Millis>>();
   #unexplained: Unexplained[] = [];
 
   constructor(options: LastMomentsOptions) {
@@ -76,7 +78,12 @@ export class LastMoments {
     for (const { program, recording } of living) {
       const { root, processes } = program;
       const known = before.get(root.key);
+      if (known !== undefined && known === this.#seen.get(processes)) {
+        this.#processes.set(root.key, known);
+        continue;
+      }
       const seen = new Map(processes.map(({ pid }) => [pid, known?.get(pid) ?? nowMs] as const));
+      this.#seen.set(processes, seen);
       this.#processes.set(root.key, seen);
       for (const [pid, sinceMs] of known ?? []) {
         if (recording !== null && !seen.has(pid)) {

@@ -3,7 +3,6 @@
  * (agent/guard/events.c). Without the privilege, programs are found by scanning alone, and how they ended is unknown.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createInterface } from "node:readline";
 import { GUARD_PATH } from "../../linux/installation.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 
@@ -36,6 +35,7 @@ export interface ProcessEventsOptions {
   readonly onLost: () => void;
   /** A process has become a Python program. */
   readonly onStarted?: (pid: Pid) => void;
+  readonly onEnded?: (pid: Pid) => void;
   readonly guardPath?: string;
 }
 
@@ -65,10 +65,18 @@ export class ProcessEvents {
       }
     }, ANSWER_MS);
     late.unref();
-    createInterface({ input: guard.stdout }).on("line", (line) => {
-      const [, errno = ""] = /^refused (\d+)$/.exec(line) ?? [];
-      why = errno === "" ? why : (ERRNO_TEXT[errno] ?? `error ${errno}`);
-      this.take(line);
+    // A busy host reports hundreds of ends a second: readline would take as long as the rest of this process.
+    let rest = "";
+    guard.stdout.setEncoding("latin1").on("data", (text: string) => {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        if (line.startsWith("refused ")) {
+          const errno = line.slice("refused ".length);
+          why = ERRNO_TEXT[errno] ?? `error ${errno}`;
+        }
+        this.take(line);
+      }
     });
     guard.stdin.on("error", () => {});
     guard.on("error", (error) => {
@@ -82,6 +90,11 @@ export class ProcessEvents {
         onUnavailable(why);
       }
     });
+  }
+
+  /** Whether the kernel reports all ends, and execs of Python, and has dropped none so far. */
+  get isComplete(): boolean {
+    return this.#isReady && !this.#hasLost;
   }
 
   /** Whether the ends of all processes are known from now on. */
@@ -104,6 +117,7 @@ export class ProcessEvents {
       this.#ends.delete(pid); // the pid is used again
       this.#options.onStarted?.(pid);
     } else if (verb === "exit") {
+      this.#options.onEnded?.(pid);
       const startedMs = this.#starts.get(pid);
       this.#starts.delete(pid);
       if (startedMs !== undefined && nowMs - startedMs < SHORT_MS) {

@@ -5,10 +5,9 @@
  *        │                    │
  *        └── program ended ───┴──> the recording is complete; killed for memory: its last moment is kept
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { RecentTexts } from "../../linux/index.js";
 import { monotonicMs } from "../../linux/this_process/clock.js";
-import type { Bytes, Millis } from "../../model/base/units.js";
+import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { processGone, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
@@ -22,6 +21,7 @@ import type { Destination } from "../../recording/sender/post_connection.js";
 import { rssOf } from "../captures/triggers.js";
 import type { KeptRecordings } from "../kept/kept_recordings.js";
 import type { Chosen, Program } from "../policy/programs.js";
+import { OutsidePolls } from "./outside_polls.js";
 import type { WatchEvent } from "./watch_event.js";
 
 /** How long a program may take to run Python code. */
@@ -68,6 +68,8 @@ interface RecordersOptions {
   readonly pollMs: () => Millis;
   /** Of the files that programs share. */
   readonly texts: RecentTexts;
+  /** When a process was last seen to start below this one. */
+  readonly startedBelowMs: (pid: Pid) => Millis;
   readonly onEvent: (event: WatchEvent) => void;
   /** A program has ended while it was recorded; its recording is complete. */
   readonly onEnded: (one: Watched, growing: Growing, end: ProgramEnd) => void;
@@ -76,10 +78,12 @@ interface RecordersOptions {
 export class Recorders {
   readonly #options: RecordersOptions;
   readonly #budget = new CpuBudget();
+  readonly #outside: OutsidePolls;
   #entering = 0;
 
   constructor(options: RecordersOptions) {
     this.#options = options;
+    this.#outside = new OutsidePolls(options.pollMs);
   }
 
   get mayEnter(): boolean {
@@ -134,6 +138,7 @@ export class Recorders {
       follow: !program.hasOthersBelow,
       ...this.#sentTo(recordingPath),
       budget: this.#budget,
+      texts: this.#options.texts,
       waitMs: WAIT_MS,
       forMs: Number.POSITIVE_INFINITY,
       until,
@@ -162,7 +167,7 @@ export class Recorders {
   }
 
   recordOutside(one: Watched): void {
-    const { texts } = this.#options;
+    const { texts, startedBelowMs } = this.#options;
     this.#begin(one, "outside", async (recordingPath, until) => {
       const recording = new OutsideRecording({
         pid: one.program.root.pid,
@@ -170,12 +175,10 @@ export class Recorders {
         recordingPath,
         follow: !one.program.hasOthersBelow,
         texts,
+        startedBelowMs,
         ...this.#sentTo(recordingPath),
       });
-      while (recording.poll() && !until.aborted) {
-        const waitMs = untilCommon(this.#options.pollMs(), monotonicMs());
-        await sleep(waitMs, undefined, { signal: until }).catch(() => {});
-      }
+      await this.#outside.follow(recording, until);
       await recording.close();
       return until.aborted ? null : { memoryEnds: recording.memoryEnds };
     });
@@ -218,15 +221,6 @@ export class Recorders {
     one.growing = growing;
     return ended;
   }
-}
-
-/**
- * Until the next multiple of the interval, but not less than half of it: all recordings are then polled at the same moments,
- * wake this process once, and read what they share once.
- */
-function untilCommon(everyMs: Millis, nowMs: Millis): Millis {
-  const leftMs = everyMs - (nowMs % everyMs);
-  return leftMs < everyMs / 2 ? leftMs + everyMs : leftMs;
 }
 
 export function whyOf(error: unknown): string {

@@ -6,7 +6,7 @@
 import { present } from "../../model/base/present.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { readFolders, readText } from "./proc_files.js";
-import type { ReadText } from "./recent_texts.js";
+import type { ReadText, RecentTexts } from "./recent_texts.js";
 
 export interface CgroupMemory {
   /** Directory of the group with the effective limit, or of the process's own group if there is no limit. */
@@ -161,6 +161,15 @@ function upwards(point: string, inside: string): string[] {
     directories.push([point, ...parts.slice(0, length)].join("/"));
   }
   return directories;
+}
+
+/** What `work` reads of a group: once for all programs in it that ask at the same moment. null if there is no group. */
+export function ofGroup<Result>(
+  place: CgroupPlace | null,
+  texts: RecentTexts,
+  work: (place: CgroupPlace, read: ReadText) => Result,
+): Result | null {
+  return place === null ? null : texts.worked(work, place, place.directories[0] ?? "");
 }
 
 /** Reads the group with the effective limit; null if the process's own group has no memory figures. */

@@ -172,6 +172,7 @@ describe("texts", () => {
       systemMs: 250,
       stackStart: 140000,
       threads: 1,
+      vmsBytes: 1000,
       exiting: false,
       kernelThread: false,
     });

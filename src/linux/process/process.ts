@@ -38,6 +38,8 @@ export interface ProcessStat {
   /** Start address of the stack, which changes with exec. 0 if it may not be read. */
   readonly stackStart: number;
   readonly threads: number;
+  /** As in status; 0 for a kernel thread or a zombie. RSS is not read from here: since Linux 6.2 it lags in this file. */
+  readonly vmsBytes: Bytes;
   /** The kernel is ending it: its memory is freed before it becomes a zombie. */
   readonly exiting: boolean;
   readonly kernelThread: boolean;
@@ -112,7 +114,7 @@ export function parseStatus(text: string): ProcessStatus {
 /** Resident pages of x86-64, the only architecture of the agent. */
 const PAGE_BYTES: Bytes = 4096;
 
-/** RSS alone, from /proc/PID/statm; null for a process that has ended. */
+/** RSS alone, from /proc/PID/statm, with the value that status has; null for a process that has ended. */
 export function readRss(pid: Pid): Bytes | null {
   const pages = Number((readText(`/proc/${pid}/statm`) ?? "").split(" ")[1]);
   return Number.isFinite(pages) ? pages * PAGE_BYTES : null;
@@ -140,6 +142,7 @@ export function parseStat(text: string): ProcessStat | null {
     systemMs: Number(fields[12]) * MS_PER_TICK,
     stackStart: Number(fields[25] ?? 0) || 0,
     threads: Number(fields[17]) || 0,
+    vmsBytes: Number(fields[20]) || 0,
     exiting: (Number(fields[6]) & EXITING_FLAG) !== 0,
     kernelThread: (Number(fields[6]) & KERNEL_THREAD_FLAG) !== 0,
   };

@@ -7,7 +7,7 @@ import type { Pid, TimeMs } from "../../model/base/units.js";
 import type { ServiceIdentity } from "../../model/wire/identity.js";
 import { declaredIdentity, joinedIdentity } from "../../model/wire/identity.js";
 import { readEnvironment, usualName } from "./environment.js";
-import { hasEnded, readStat, startTimeMs } from "./process.js";
+import { hasEnded, type ProcessStat, readStat, startTimeMs } from "./process.js";
 import { type PythonProcess, readPythonProcess } from "./python_processes.js";
 import { listPids } from "./tree.js";
 
@@ -31,25 +31,61 @@ interface Known {
   checkMs: number;
 }
 
-/** Largest age of a Python process's figures. */
+/** A Python process is examined again after this time, which doubles each time, and at once if its parent has changed. */
 const REFRESH_MS = 60_000;
+const LAST_REFRESH_MS = 480_000;
 /** A process without Python is examined again after this time, which doubles each time. */
 const FIRST_AGAIN_MS = 2_000;
 const LAST_AGAIN_MS = 600_000;
 /** A pid that is used again, or an exec, is noticed within this time. */
 const CHECK_MS = 12_000;
+/** Where the kernel reports ends, and execs of Python, those are noticed at the next scan, and other execs within this time. */
+const REPORTED_CHECK_MS = 60_000;
+
+/**
+ * Most programs that a host starts end sooner: only what is called Python is examined before. The scan after that finds the
+ * others within five seconds.
+ */
+const YOUNG_MS = 2_000;
+const PYTHON_NAME = /^python/;
 
 export class PythonScan {
   #known = new Map<Pid, Known>();
+  /** By parent. */
+  readonly #startedBelowMs = new Map<Pid, number>();
+  /** Reported by {@link examine} since the last scan. */
+  readonly #asked = new Set<Pid>();
+  readonly #isReported: () => boolean;
+
+  /** `isReported`: whether {@link ended} is called for each end, and {@link examine} for each exec of Python. */
+  constructor(isReported: () => boolean = () => false) {
+    this.#isReported = isReported;
+  }
 
   /** The process with this pid is a new one, or has called exec: the next scan examines it. */
   examine(pid: Pid): void {
     this.#known.delete(pid);
+    this.#asked.add(pid);
+  }
+
+  /** The process with this pid has ended: the next scan checks whether the pid is used again. */
+  ended(pid: Pid): void {
+    const known = this.#known.get(pid);
+    if (known !== undefined) {
+      known.checkMs = 0;
+    }
+  }
+
+  /** When a scan first saw a child of this process, Python or not: the newest one. */
+  startedBelowMs(pid: Pid): number {
+    return this.#startedBelowMs.get(pid) ?? Number.NEGATIVE_INFINITY;
   }
 
   /** Ascending by pid, without this process. `nowMs`: any clock that only moves forward. */
   read(nowMs: number): ScannedProcess[] {
     const known = new Map<Pid, Known>();
+    const isFirst = this.#known.size === 0;
+    const checkMs = this.#isReported() ? REPORTED_CHECK_MS : CHECK_MS;
     for (const pid of listPids()) {
       const before = this.#known.get(pid);
       if (before !== undefined && nowMs < Math.min(before.dueMs, before.checkMs)) {
@@ -60,16 +96,35 @@ export class PythonScan {
       if (stat === null || hasEnded(stat)) {
         continue;
       }
+      if (before === undefined) {
+        this.#startedBelowMs.set(stat.parentPid, nowMs);
+        if (!isFirst && !this.#asked.has(pid) && isYoung(stat)) {
+          continue;
+        }
+      }
       const key = `${pid}:${stat.startTicks}:${stat.stackStart || stat.name}`;
       const same = before?.key === key ? before : undefined;
-      const current =
-        same !== undefined && nowMs < same.dueMs ? same : examine(pid, key, same, nowMs);
-      current.checkMs = nowMs + CHECK_MS;
+      const isKnown =
+        same !== undefined &&
+        nowMs < same.dueMs &&
+        (same.found === null || same.found.parentPid === stat.parentPid);
+      const current = isKnown ? same : examine(pid, key, same, nowMs);
+      current.checkMs = nowMs + checkMs;
       known.set(pid, current);
     }
     this.#known = known;
+    this.#asked.clear();
+    for (const parent of this.#startedBelowMs.keys()) {
+      if (!known.has(parent)) {
+        this.#startedBelowMs.delete(parent);
+      }
+    }
     return [...known.values()].flatMap(({ found }) => (found === null ? [] : [found]));
   }
+}
+
+function isYoung({ name, startTicks }: ProcessStat): boolean {
+  return !PYTHON_NAME.test(name) && Date.now() - startTimeMs(startTicks) < YOUNG_MS;
 }
 
 function examine(pid: Pid, key: string, before: Known | undefined, nowMs: number): Known {
@@ -81,12 +136,14 @@ function examine(pid: Pid, key: string, before: Known | undefined, nowMs: number
   const declared = before?.found?.declared ?? declaredIdentity(readEnvironment(pid));
   const name = before?.found?.name ?? usualName(pid, python.command);
   const identity = joinedIdentity([declared, { service: name }]);
-  const startedMs = startTimeMs(python.startTicks);
+  const startedMs = before?.found?.startedMs ?? startTimeMs(python.startTicks);
+  const distanceMs =
+    before?.found == null ? REFRESH_MS : Math.min(LAST_REFRESH_MS, before.distanceMs * 2);
   return {
     key,
     found: { ...python, key, identity, declared, name, startedMs },
-    dueMs: nowMs + REFRESH_MS,
-    distanceMs: REFRESH_MS,
+    dueMs: nowMs + distanceMs,
+    distanceMs,
     checkMs: 0,
   };
 }

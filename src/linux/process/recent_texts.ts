@@ -14,6 +14,7 @@ export class RecentTexts {
   readonly #clock: () => Millis;
   readonly #keptMs: Millis;
   readonly #texts = new Map<string, string | null>();
+  readonly #results = new Map<unknown, Map<string, unknown>>();
   #sinceMs: Millis = 0;
   #bytes: Bytes = 0;
 
@@ -24,11 +25,7 @@ export class RecentTexts {
   }
 
   readonly read: ReadText = (path) => {
-    const nowMs = this.#clock();
-    if (nowMs - this.#sinceMs >= this.#keptMs || this.#bytes > MOST_BYTES) {
-      this.forget();
-      this.#sinceMs = nowMs;
-    }
+    this.#forgetOld();
     const known = this.#texts.get(path);
     if (known !== undefined) {
       return known;
@@ -39,9 +36,33 @@ export class RecentTexts {
     return text;
   };
 
+  /** What `work` reads about `subject`, worked out once while the texts are kept. */
+  worked<Subject, Result>(
+    work: (subject: Subject, read: ReadText) => Result,
+    subject: Subject,
+    nameOfSubject: string,
+  ): Result {
+    this.#forgetOld();
+    const results = this.#results.get(work) ?? new Map<string, unknown>();
+    this.#results.set(work, results);
+    if (!results.has(nameOfSubject)) {
+      results.set(nameOfSubject, work(subject, this.read));
+    }
+    return results.get(nameOfSubject) as Result;
+  }
+
   /** The next call for any path reads the file again. */
   forget(): void {
     this.#texts.clear();
+    this.#results.clear();
     this.#bytes = 0;
+  }
+
+  #forgetOld(): void {
+    const nowMs = this.#clock();
+    if (nowMs - this.#sinceMs >= this.#keptMs || this.#bytes > MOST_BYTES) {
+      this.forget();
+      this.#sinceMs = nowMs;
+    }
   }
 }

@@ -27,6 +27,7 @@ import {
   hasEnded,
   isMapping,
   isMappingNamed,
+  type RecentTexts,
   readArmPermission,
   readStat,
   startTimeMs,
@@ -56,8 +57,9 @@ import { armChildren, type ChildrenChoice, childrenToAttach } from "./attached_c
 import { beginRecording, type RecordingStart } from "./begun_recording.js";
 import { leftAgentOf } from "./left_agent.js";
 
-/** Interval of the checks for the process's end and for `enough`. */
+/** Interval of the checks for `enough`; without it, only the process's end and the length of the recording count. */
 const CHECK_MS = 500;
+const IDLE_MS = 3_600_000;
 /** How long the process may take to disarm the agent. */
 const LEAVE_MS = 10_000;
 const FIRST_LEASE_MS = 30_000;
@@ -81,6 +83,8 @@ export interface AttachOptions extends RecordingStart {
   readonly devices?: DeviceWatchOptions;
   /** Shared with the other recorders of this Node process; the default is a budget of its own. */
   readonly budget?: CpuBudget;
+  /** Shared by recordings that are polled at the same moments. */
+  readonly texts?: RecentTexts;
   /** How long to wait for the process to run Python code. */
   readonly waitMs: Millis;
   /** Length of the recording; if absent, `enough` decides. */
@@ -313,6 +317,7 @@ async function record(
     devices: options.devices ? new DeviceWatch(options.devices, dirname(path)) : null,
     budget: options.budget ?? new CpuBudget(),
     memory: new MemoryRoom(),
+    ...(options.texts && { texts: options.texts }),
   });
   recorder.start();
   options.onRecording?.(entered, path);
@@ -378,9 +383,11 @@ async function wait(
       return false;
     }
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(done, Math.min(CHECK_MS, leftMs));
+      const timer = setTimeout(done, Math.min(enough === undefined ? IDLE_MS : CHECK_MS, leftMs));
+      recorder.onRootEnd = done;
       function done() {
         clearTimeout(timer);
+        recorder.onRootEnd = null;
         until?.removeEventListener("abort", done);
         resolve();
       }

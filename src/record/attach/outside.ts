@@ -1,15 +1,16 @@
 /**
  * Records a running program from outside, at a distance that its caller chooses: nothing is loaded into it, and no
- * holders are looked up. A poll reads the files of /proc that `Recorder` reads at its cheap polls.
+ * holders are looked up. A poll reads the files of /proc that `Recorder` reads at its cheap polls; of a process that does
+ * not change, only its RSS (process/figure_turns.ts), unless a memory limit is near or its group waits for memory.
  */
 import { hasEnded, type RecentTexts, readStat, startTimeMs } from "../../linux/index.js";
-import { nowMs } from "../../linux/this_process/clock.js";
+import { monotonicMs, nowMs } from "../../linux/this_process/clock.js";
 import type { Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { processGone } from "../../model/errors/errors.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { MetricRow } from "../../recording/writer.js";
 import { MemoryWatch } from "../process/memory_watch.js";
-import { ProcessTree, type TreePoll } from "../process/process_tree.js";
+import { ProcessTree, type SparsePoll, type TreePoll } from "../process/process_tree.js";
 import { type BegunRecording, beginRecording, type RecordingStart } from "./begun_recording.js";
 
 interface OutsideOptions extends RecordingStart {
@@ -17,6 +18,11 @@ interface OutsideOptions extends RecordingStart {
   readonly follow: boolean;
   /** Shared by recordings that are polled at the same moments. */
   readonly texts?: RecentTexts;
+  /**
+   * When a process was last seen to start below this one, on the clock of `monotonicMs`; infinite in the past: never. Left
+   * out: each poll searches.
+   */
+  readonly startedBelowMs?: (pid: Pid) => Millis;
 }
 
 /** PSS walks every page, so it is read only every this many polls. */
@@ -29,7 +35,9 @@ export class OutsideRecording {
   readonly #recording: BegunRecording;
   readonly #tree: ProcessTree;
   readonly #memory: MemoryWatch;
+  readonly #startedBelowMs: (pid: Pid) => Millis;
   #polls = 0;
+  #searchedMs: Millis = 0;
   /** Processes that ran out of memory so far. */
   readonly memoryEnds: MemoryEnd[] = [];
   /** Readings that are not written yet. */
@@ -38,7 +46,8 @@ export class OutsideRecording {
 
   /** Throws TidemarkError if there is no such process, or the file cannot be opened. */
   constructor(options: OutsideOptions) {
-    const { pid, follow, texts } = options;
+    const { pid, follow, texts, startedBelowMs = () => Number.POSITIVE_INFINITY } = options;
+    this.#startedBelowMs = startedBelowMs;
     const stat = readStat(pid);
     if (stat === null || hasEnded(stat)) {
       throw processGone(pid);
@@ -63,13 +72,24 @@ export class OutsideRecording {
 
   /** @returns false once the program has ended; its recording can then be closed. */
   poll(): boolean {
-    const poll = this.#tree.poll(nowMs(), this.#polls++ % POLLS_PER_SHARES === 0);
+    const isExpensive = this.#polls++ % POLLS_PER_SHARES === 0;
+    const poll = this.#tree.poll(
+      nowMs(),
+      isExpensive,
+      this.#memory.isTight ? null : this.#sparse(),
+    );
     const lives = this.#tree.livingPids.includes(this.#pid);
     const ends = this.#memory.poll(poll, lives);
     this.memoryEnds.push(...ends);
     this.#recording.writer.memoryEnds(poll.timeMs, ends);
     this.#write(poll);
     return lives;
+  }
+
+  #sparse(): SparsePoll {
+    const searchedMs = this.#searchedMs;
+    this.#searchedMs = monotonicMs();
+    return { hasStartedBelow: (pid) => this.#startedBelowMs(pid) >= searchedMs };
   }
 
   /** Ends the recording; waits until the server has it, or for a while. */

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { RecentTexts } from "../../linux/index.js";
 import { monotonicMs, nowMs, processCpu, threadCpu } from "../../linux/this_process/clock.js";
 import type { MemoryRoom } from "../../linux/this_process/memory_room.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
@@ -43,6 +44,8 @@ interface RecorderOptions {
   /** Shared by all recorders of this Node process. */
   readonly budget: CpuBudget;
   readonly memory: MemoryRoom;
+  /** Shared by recorders of this Node process; left out: each reads for itself. */
+  readonly texts?: RecentTexts;
 }
 
 /** Polls a program from start to end and writes the recording, within its CPU budget (cpu_budget.ts). */
@@ -73,6 +76,9 @@ export class Recorder {
     this.#leaveForMemory = resolve;
   });
 
+  /** Called after the poll that finds the program ended. */
+  onRootEnd: (() => void) | null = null;
+
   readonly #options: RecorderOptions;
 
   constructor(options: RecorderOptions) {
@@ -91,7 +97,7 @@ export class Recorder {
       options.follow,
       options.programStartedMs,
     );
-    this.#memory = new MemoryWatch(options.pid);
+    this.#memory = new MemoryWatch(options.pid, options.texts);
     this.#suspects = new SuspectWatch({
       root: options.pid,
       startMs: options.startedMs,
@@ -257,6 +263,9 @@ export class Recorder {
     this.#steppedCpuMs = this.#cpu();
     this.#steppedWithLookup = this.#suspects.isBusy;
     this.#wait(distance);
+    if (!this.rootLives) {
+      this.onRootEnd?.();
+    }
   }
 
   #checkRoom(elapsedMs: Millis): void {
@@ -271,10 +280,14 @@ export class Recorder {
     }
   }
 
-  /** Time until the next step; shorter if so many processes start that slots run short. */
+  /**
+   * Time until the next step; shorter if so many processes start that slots run short. After a long wait, recorders of one
+   * Node process act at the same moments, so that it wakes once for all of them.
+   */
   #wait(distance: Millis): void {
     const { pool } = this.#options;
-    const part = Math.min(distance, pool?.isClaimed ? CROWD_CHECK_MS : QUIET_CHECK_MS);
+    const everyMs = pool?.isClaimed ? CROWD_CHECK_MS : QUIET_CHECK_MS;
+    const part = distance < everyMs ? distance : everyMs - (monotonicMs() % everyMs);
     this.#timer = setTimeout(() => {
       if (distance > part && !pool?.crowded) {
         this.#wait(distance - part);

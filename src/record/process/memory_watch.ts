@@ -10,6 +10,8 @@ import {
   type GroupCounters,
   type KernelKill,
   type MemoryRlimits,
+  ofGroup,
+  type ReadText,
   RecentTexts,
   readGroupCounters,
   readKernelKills,
@@ -17,6 +19,8 @@ import {
   readMachineKills,
   readMachineMemory,
   readMemoryRlimits,
+  readPressure,
+  roomOf,
 } from "../../linux/index.js";
 import { monotonicMs } from "../../linux/this_process/clock.js";
 import type { Millis, Pid } from "../../model/base/units.js";
@@ -41,8 +45,11 @@ const FEW_PROCESSES = 16;
  */
 const NEAR_LIMIT = 0.7;
 const NEAR_STEP = 0.08;
+/** Share of the last ten seconds in which processes of the group waited for memory. */
+const PRESSURE = 0.01;
 const SIGKILL = 9;
 
+const machineKills = (_: null, read: ReadText) => readMachineKills(read);
 const NOTHING: LastFigures = { rssBytes: 0, vmsBytes: 0, vmPeakBytes: 0, vmDataBytes: 0 };
 const FIGURES: readonly (keyof LastFigures)[] = [
   "rssBytes",
@@ -64,6 +71,9 @@ export class MemoryWatch {
   #waiting = { count: 0, groups: [] as readonly GroupCounters[], untilMs: 0 };
   #killedUntilMs = 0;
   #nearest = NEAR_LIMIT - NEAR_STEP;
+  /** Largest share of an rlimit in use, and throttlings by `memory.high`, at the last poll that read them. */
+  #rlimitShare = 0;
+  #throttled: number | null = null;
   /** True if usage is nearer to the limit than at any previous ledger. */
   isNearer = false;
   readonly #texts: RecentTexts;
@@ -73,8 +83,34 @@ export class MemoryWatch {
     this.#root = root;
     this.#texts = texts;
     this.#place = findCgroup(root, texts.read);
-    this.#groups = this.#place === null ? [] : readGroupCounters(this.#place, texts.read);
-    this.#machineKills = readMachineKills(texts.read);
+    this.#groups = this.#counters();
+    this.#machineKills = this.#countedOnMachine();
+  }
+
+  /** A limit is near, or processes of the group wait for memory: figures may change soon. */
+  get isTight(): boolean {
+    const place = this.#place;
+    const pressure = this.#texts.worked(readPressure, place, place?.directories[0] ?? "");
+    const memory = ofGroup(place, this.#texts, readLimiting);
+    const limitBytes = memory?.limitBytes ?? null;
+    const isNear =
+      limitBytes !== null &&
+      (memory?.usageBytes ?? 0) >= NEAR_LIMIT * limitBytes &&
+      (ofGroup(place, this.#texts, roomOf) ?? limitBytes) <= (1 - NEAR_LIMIT) * limitBytes;
+    return (
+      isNear ||
+      (pressure ?? 0) >= PRESSURE ||
+      this.#rlimitShare >= NEAR_LIMIT ||
+      (memory?.highEvents ?? null) !== this.#throttled
+    );
+  }
+
+  #countedOnMachine(): number | null {
+    return this.#texts.worked(machineKills, null, "");
+  }
+
+  #counters(): readonly GroupCounters[] {
+    return ofGroup(this.#place, this.#texts, readGroupCounters) ?? [];
   }
 
   /** Adds the group's figures to the poll. `report`: how the root ended, if it has and its guard knows.
@@ -107,10 +143,11 @@ export class MemoryWatch {
     if (rootLives && poll.metrics.some(({ metric }) => metric === "pssBytes")) {
       this.#findGroup();
     }
-    const memory = this.#place && readLimiting(this.#place, this.#texts.read);
-    if (!memory || !rootLives) {
+    const memory = ofGroup(this.#place, this.#texts, readLimiting);
+    if (!memory || !rootLives || (poll.isQuiet && memory.limitBytes === null)) {
       return; // the figures are stored with the root's, which has ended
     }
+    this.#throttled = memory.highEvents;
     const figures: readonly [Metric, number | null][] = [
       ["cgroupUsageBytes", memory.usageBytes],
       ["cgroupLimitBytes", memory.limitBytes],
@@ -118,7 +155,7 @@ export class MemoryWatch {
       ["cgroupHighEvents", memory.highEvents],
       ["cgroupMaxEvents", memory.maxEvents],
     ];
-    for (const [metric, value] of figures) {
+    for (const [metric, value] of poll.isQuiet ? figures.slice(0, 2) : figures) {
       if (value !== null) {
         poll.measure({ series: 0 }, metric, value);
       }
@@ -131,7 +168,7 @@ export class MemoryWatch {
     const place = findCgroup(this.#root, this.#texts.read);
     if (place !== null && place.directories[0] !== this.#place?.directories[0]) {
       this.#place = place;
-      this.#groups = readGroupCounters(place, this.#texts.read);
+      this.#groups = this.#counters();
     }
   }
 
@@ -143,7 +180,10 @@ export class MemoryWatch {
   }
 
   /** The last figures of each process, which are unavailable once it has ended, and its limits. */
-  #remember({ metrics, tree }: TreePoll): void {
+  #remember({ metrics, tree, isQuiet }: TreePoll): void {
+    if (isQuiet) {
+      return;
+    }
     for (const { series, metric, value } of metrics) {
       const name = FIGURES.find((figure) => figure === metric);
       if (name !== undefined) {
@@ -152,13 +192,22 @@ export class MemoryWatch {
     }
     const living = tree.livingSeries;
     const expensive = metrics.some(({ metric }) => metric === "pssBytes");
-    for (const [pid, series] of living.size <= FEW_PROCESSES || expensive ? living : []) {
+    if (living.size > FEW_PROCESSES && !expensive) {
+      return;
+    }
+    this.#rlimitShare = 0;
+    for (const [pid, series] of living) {
       const limits = readMemoryRlimits(pid);
       if (limits !== null) {
         this.#rlimits.set(pid, limits);
         const { vmsBytes = 0, vmDataBytes = 0 } = this.#figures.get(series) ?? {};
-        this.#nears(vmsBytes / (limits.addressSpaceBytes ?? Number.POSITIVE_INFINITY));
-        this.#nears(vmDataBytes / (limits.dataBytes ?? Number.POSITIVE_INFINITY));
+        for (const share of [
+          vmsBytes / (limits.addressSpaceBytes ?? Number.POSITIVE_INFINITY),
+          vmDataBytes / (limits.dataBytes ?? Number.POSITIVE_INFINITY),
+        ]) {
+          this.#nears(share);
+          this.#rlimitShare = Math.max(this.#rlimitShare, share);
+        }
       }
     }
   }
@@ -224,8 +273,8 @@ export class MemoryWatch {
    * @returns whether the kernel recently killed any process of the machine, perhaps in another group than the
    * root's. */
   #countKills(): boolean {
-    const machine = readMachineKills(this.#texts.read);
-    const now = this.#place === null ? [] : readGroupCounters(this.#place, this.#texts.read);
+    const machine = this.#countedOnMachine();
+    const now = this.#counters();
     const before = new Map(this.#groups.map((group) => [group.directory, group]));
     const news = now.map((group) => ({
       group,

@@ -6,6 +6,7 @@ import {
   type ProcessStat,
   readCommand,
   readRank,
+  readRss,
   readStat,
   readStatus,
   sharedMemoryUsed,
@@ -16,6 +17,7 @@ import type { Metric, TimelineEvent } from "../../model/profile/series.js";
 import type { SeriesRow } from "../../recording/batches.js";
 import type { MetricRow } from "../../recording/writer.js";
 import type { SegmentHeader } from "../../segment/index.js";
+import { FigureTurns } from "./figure_turns.js";
 import { readFigures } from "./process_figures.js";
 import { isReader } from "./reader_process.js";
 
@@ -36,6 +38,8 @@ export class TreePoll {
   readonly rows: SeriesRow[] = [];
   readonly events: TimelineEvent[] = [];
   readonly limits: string[] = [];
+  /** Only RSS was read: no process has changed. */
+  isQuiet = false;
 
   constructor(
     readonly tree: ProcessTree,
@@ -82,6 +86,13 @@ interface Tracked {
   stackStart: number;
   /** How often polls saw it call exec. */
   execs: number;
+  readonly turns: FigureTurns;
+}
+
+/** Lets a poll leave out the figures of processes that do not change. */
+export interface SparsePoll {
+  /** Whether a process may have started below this one since the previous poll. */
+  readonly hasStartedBelow: (pid: Pid) => boolean;
 }
 
 /** The recorded program and its descendants, from /proc. A descendant whose parent has ended remains one. */
@@ -133,7 +144,7 @@ export class ProcessTree {
       endedMs: null,
       rank: readRank(root),
     };
-    this.#alive.set(root, { row, startTicks, stackStart: 0, execs: 0 });
+    this.#alive.set(root, { row, startTicks, stackStart: 0, execs: 0, turns: new FigureTurns() });
   }
 
   /**
@@ -227,20 +238,35 @@ export class ProcessTree {
     return new Map(Array.from(this.#alive, ([pid, { row }]) => [pid, row.series]));
   }
 
-  /** `expensive`: also reads PSS, USS and sockets. */
-  poll(timeMs: TimeMs, expensive: boolean): TreePoll {
+  /** `expensive`: also reads PSS, USS and sockets. `sparse`: null: all figures of all processes are read. */
+  poll(timeMs: TimeMs, expensive: boolean, sparse: SparsePoll | null = null): TreePoll {
     const poll = this.newPoll(timeMs);
-    this.#search(poll);
+    const stats = this.#search(poll, sparse);
+    const due = new Set<SeriesRow>();
+    for (const { row, turns } of this.#alive.values()) {
+      const stat = stats.get(row.pid) ?? null;
+      const isSparse = sparse !== null && !expensive && stat !== null;
+      if (!isSparse || turns.isDue(stat, readRss(row.pid), timeMs)) {
+        due.add(row);
+      }
+    }
+    poll.isQuiet = due.size === 0;
     let treeRss: Bytes = 0;
     let treePss: Bytes | null = expensive ? 0 : null;
-    const shmUsed = sharedMemoryUsed(this.#root);
+    const shmUsed = poll.isQuiet ? null : sharedMemoryUsed(this.#root);
     this.#shmFirst ??= shmUsed;
     this.#asksWho ||= (shmUsed ?? 0) - (this.#shmFirst ?? 0) > SHM_WORTH_ASKING;
-    for (const { row } of this.#alive.values()) {
+    for (const { row, turns } of this.#alive.values()) {
+      if (!due.has(row)) {
+        poll.measure(row, "rssBytes", turns.rssBytes);
+        treeRss += turns.rssBytes;
+        continue;
+      }
       const figures = readFigures(row.pid, { expensive, written: this.#asksWho });
       for (const [metric, value] of figures) {
         poll.measure(row, metric, value);
       }
+      turns.read(stats.get(row.pid) ?? null, figures, timeMs);
       treeRss += figures.get("rssBytes") ?? 0;
       const pss = figures.size === 0 ? 0 : (figures.get("pssBytes") ?? null);
       treePss = treePss === null || pss === null ? null : treePss + pss;
@@ -248,6 +274,8 @@ export class ProcessTree {
     const root = this.#alive.get(this.#root)?.row;
     if (root) {
       poll.measure(root, "treeRssBytes", treeRss);
+    }
+    if (root && !poll.isQuiet) {
       poll.measure(root, "children", this.#alive.size - 1);
       if (this.#asksWho && expensive) {
         this.#foreignBytes = this.#foreign.bytesOf([this.#root, ...this.#alive.keys()]);
@@ -316,12 +344,15 @@ export class ProcessTree {
     return !isLeaving(stat) && stat?.startTicks === this.#alive.get(pid)?.startTicks;
   }
 
-  #search(poll: TreePoll): void {
+  /** @returns what it read of each process. */
+  #search(poll: TreePoll, sparse: SparsePoll | null): ReadonlyMap<Pid, ProcessStat | null> {
     const stats = new Map<Pid, ProcessStat | null>();
     for (const pid of this.#alive.keys()) {
       stats.set(pid, readStat(pid));
     }
-    for (const pid of this.#follow ? [...stats.keys()] : []) {
+    const mayHaveMore =
+      this.#follow && (sparse === null || [...stats.keys()].some(sparse.hasStartedBelow));
+    for (const pid of mayHaveMore ? [...stats.keys()] : []) {
       // The root, and processes without a parent in the tree because it has ended.
       if (!this.#alive.has(stats.get(pid)?.parentPid ?? this.#root)) {
         for (const descendant of descendantsOf(pid)) {
@@ -345,6 +376,7 @@ export class ProcessTree {
         }
       }
     }
+    return stats;
   }
 
   #discover(pid: Pid, stat: ProcessStat, poll: TreePoll): void {
@@ -363,7 +395,7 @@ export class ProcessTree {
       rank: readRank(pid),
     };
     const { startTicks, stackStart } = stat;
-    this.#alive.set(pid, { row, startTicks, stackStart, execs: 0 });
+    this.#alive.set(pid, { row, startTicks, stackStart, execs: 0, turns: new FigureTurns() });
     this.#announce(row, poll);
   }
 

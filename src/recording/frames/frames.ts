@@ -44,6 +44,11 @@ const FLAG_DEFLATED = 1;
 const MAGIC = Buffer.from("TIDEMARK");
 /** Below this, deflate's overhead exceeds its savings. */
 const WORTH_DEFLATING = 128;
+/** Level 1: a profile costs the recorder a third of the time of level 6, for a tenth more bytes. */
+const MANY = { level: 1 };
+/** A collector writes a small frame a minute for each program: without 256 KiB of tables for each. */
+const FEW = { level: 1, windowBits: 12, memLevel: 5 };
+const FEW_BYTES = 2 ** FEW.windowBits;
 
 export interface FrameHead {
   readonly length: number;
@@ -91,8 +96,7 @@ export function encodeFrame(kind: FrameKind, timeMs: TimeMs, batch: unknown): Bu
     throw tooLarge("a snapshot of the profile", `${MAX_BATCH_BYTES >> 20} MiB`);
   }
   const deflated = plain.length >= WORTH_DEFLATING;
-  // Level 1: a profile costs the recorder a third of the time of level 6, for a tenth more bytes.
-  const payload = deflated ? deflateSync(plain, { level: 1 }) : plain;
+  const payload = deflated ? deflateSync(plain, plain.length <= FEW_BYTES ? FEW : MANY) : plain;
   const head = Buffer.alloc(FRAME_HEAD_BYTES);
   head.writeUInt32LE(payload.length, 0);
   head.writeUInt16LE(kind, 4);
