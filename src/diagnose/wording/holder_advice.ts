@@ -14,8 +14,7 @@ const QUEUE_NAME =
   /queue|backlog|inbox|outbox|mailbox|pending|todo|(?:^|[._])(?:jobs|work|work_?items)$/i;
 const REGISTRY =
   /listener|subscri|(?:^|[._])subs$|observer|callback|handlers|hooks|registr|signals|add_done/i;
-const ERRORS =
-  /(?:^|[._])(?:errors?|exceptions?|failures?|failed|tracebacks?|excs?|exc_infos?)(?:$|_)/i;
+const ERRORS = /(?:^|[._])(?:errors?|exceptions?|failures?|failed|tracebacks?|excs?|exc_infos?)$/i;
 const ARRAYS = /_multiarray_umath|\/(?:numpy|pandas)\//;
 /** The leaf of a stack that creates a task. */
 const NEW_TASK = /(?:create_task|ensure_future) \S*asyncio\//;

@@ -16,6 +16,7 @@ import {
   formatBytes,
   formatDuration,
   formatGrowth,
+  formatGrowthInterval,
   formatShare,
   formatUtcTime,
 } from "../../model/base/numbers.js";
