@@ -122,7 +122,7 @@ export class SuspectWatch {
   #anonymousBytes: Bytes = 0;
   /** Since when a lookup has been due without room in the budget; null: none is. */
   #delayedMs: Millis | null = null;
-  /** The delayed one would look up a suspect, not only what fills up. */
+  /** The delayed one would look up a suspect whose holder is unknown. */
   #delaysSuspects = false;
   /** It waits for memory, or did so for a time. */
   #lacksMemory = false;
@@ -204,7 +204,7 @@ export class SuspectWatch {
     const isKnown =
       growing.size + shared.length === 0 && sites.every(({ site }) => this.#held.has(site.key));
     const mostMs = this.#affordedMs(elapsedMs, suspected && !isKnown);
-    this.#delaysSuspects = suspected && mostMs === null;
+    this.#delaysSuspects = suspected && !isKnown && mostMs === null;
     if (mostMs !== null) {
       const live = agents.liveSamples().get(pid);
       const found = this.#addressesBySite(pid, taken.tables, live);
@@ -310,7 +310,7 @@ export class SuspectWatch {
     }
   }
 
-  /** Notes at the end that a lookup of suspects was due and not made. */
+  /** Notes at the end that a lookup of suspects without a known holder was due and not made. */
   #tellDelay(elapsedMs: Millis, timeMs: TimeMs): void {
     const waitedMs = elapsedMs - (this.#delayedMs ?? elapsedMs);
     if (this.#delaysSuspects && waitedMs >= LEAST_DELAY_MS) {
