@@ -54,8 +54,7 @@ test("work that can wait gets what regular work leaves", () => {
 test("overdrafts are bounded, and paid back before anything is lent again", () => {
   let [seconds, spentMs] = [60, 600];
   const budget = new CpuBudget({ elapsedMs: () => seconds * 1000, spentMs: () => spentMs });
-  const figures = () =>
-    [budget.spareMs(), budget.withCreditMs(false)].map(Math.round);
+  const figures = () => [budget.spareMs(), budget.withCreditMs(false)].map(Math.round);
   expect(figures()).toEqual([700, 3_200]);
   spentMs += 3_200;
   expect(figures()).toEqual([-2_500, -2_500]);
