@@ -4,10 +4,17 @@ import type { Mapping } from "../linux/memory/memory.js";
 import { itemAt } from "../model/base/columns.js";
 import type { LedgerPartName } from "../model/profile/ledger.js";
 
+/** The agent's memory for samples, which is unmapped when Tidemark detaches; its library stays mapped. */
+const OWN_POOL = /^\/(?:memfd:tidemark-pool|dev\/shm\/tidemark)/;
 const OWN = /^\/(?:memfd:tidemark|dev\/shm\/tidemark)|\/libtidemark(?:-keyed)?\.so$/;
 const GPU = /^\/dev\/(?:nvidia|dri\/|kfd|davinci|accel)|^\/memfd:(?:nvidia|cuda)/;
 const SHARED_MEMORY = /^\/(?:dev\/shm\/|memfd:|SYSV[0-9a-f]{8}|dev\/zero)/;
 const KERNEL_CODE = /^\[(?:vdso|vvar|vsyscall|vvar_vclock|uprobes|sigpage)/;
+
+/** Whether the mapping ends when Tidemark detaches. */
+export function endsWithDetach({ path }: Mapping): boolean {
+  return OWN_POOL.test(path);
+}
 
 /** One for each mapping. */
 export function partsByName(mappings: readonly Mapping[]): LedgerPartName[] {

@@ -6,7 +6,7 @@ import type { Address, Bytes } from "../model/base/units.js";
 import { LEDGER_PARTS, type LedgerPart, type LedgerPartName } from "../model/profile/ledger.js";
 import type { Claim } from "./claims.js";
 import { divideMapping } from "./divide.js";
-import { partsByName } from "./named_parts.js";
+import { endsWithDetach, partsByName } from "./named_parts.js";
 import { reclaimOf } from "./reclaim.js";
 
 /** The present part of a mapping: resident, or in the core file. */
@@ -56,7 +56,10 @@ export function divideAll(
       add(otherwise, mapping.rssBytes, mapping.cleanBytes, mapping.dirtyBytes);
     }
   });
-  return partRows(parts, trimBytes);
+  const poolBytes = mappings
+    .filter(endsWithDetach)
+    .reduce((sum, { rssBytes }) => sum + rssBytes, 0);
+  return partRows(parts, { trimBytes, poolBytes });
 }
 
 interface PartBytes {
@@ -67,7 +70,7 @@ interface PartBytes {
 
 function partRows(
   divided: ReadonlyMap<LedgerPartName, PartBytes>,
-  trimBytes: Bytes | null,
+  reclaimable: Parameters<typeof reclaimOf>[2],
 ): LedgerPart[] {
   return LEDGER_PARTS.map((part) => {
     const { bytes, clean, dirty } = divided.get(part) ?? { bytes: 0, clean: 0, dirty: 0 };
@@ -77,7 +80,7 @@ function partRows(
       bytes,
       cleanBytes: whole ? clean : 0,
       dirtyBytes: whole ? dirty : 0,
-      ...reclaimOf(part, bytes, trimBytes),
+      ...reclaimOf(part, bytes, reclaimable),
     };
   });
 }

@@ -17,19 +17,22 @@ const WAYS: Readonly<Record<LedgerPartName, Reclaim>> = {
   unexplained: "nothing",
 };
 
-/** How a part can be released, and how much, if known. `trimBytes`: whole resident pages inside
- * free chunks; null where there is no glibc heap. */
+/**
+ * How a part can be released, and how much, if known. `trimBytes`: whole resident pages inside free chunks; null where
+ * there is no glibc heap. `poolBytes`: the agent's memory apart from its library.
+ */
 export function reclaimOf(
   part: LedgerPartName,
   bytes: Bytes,
-  trimBytes: Bytes | null,
+  { trimBytes, poolBytes }: { readonly trimBytes: Bytes | null; readonly poolBytes: Bytes },
 ): Pick<LedgerPart, "reclaim" | "reclaimBytes"> {
   const reclaim = WAYS[part];
   switch (reclaim) {
     case "malloc-trim":
       return { reclaim, reclaimBytes: trimBytes === null ? null : Math.min(bytes, trimBytes) };
-    case "close-file":
     case "detach":
+      return { reclaim: poolBytes === 0 ? "nothing" : reclaim, reclaimBytes: poolBytes };
+    case "close-file":
       return { reclaim, reclaimBytes: bytes };
     case "nothing":
       return { reclaim, reclaimBytes: 0 };

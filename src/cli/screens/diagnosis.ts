@@ -196,7 +196,9 @@ function printAges(screen: Screen, suspect: SuspectJson): void {
 function printAdvice(screen: Screen, document: DiagnosisJson): void {
   const given = new Map<string, AdviceJson>();
   for (const advice of [...document.suspects.flatMap((s) => s.advice), ...document.advice]) {
-    given.set(advice.id, advice);
+    if (!given.has(advice.id)) {
+      given.set(advice.id, advice);
+    }
   }
   for (const { id, text } of given.values()) {
     screen.line();

@@ -120,7 +120,8 @@ export function printDiagnosis(screen: Screen, document: FleetDiagnosisJson): vo
 }
 
 function intervalText({ low, high }: FleetRateJson): string {
-  return `${formatGrowth(low)} … ${formatGrowth(high)}`;
+  const [from, to] = [formatGrowth(low), formatGrowth(high)];
+  return from === to ? from : `${from} … ${to}`;
 }
 
 function limitText({ leak, forecast }: FleetDiagnosisJson): string {

@@ -31,7 +31,7 @@ const RECLAIM_TEXT: Readonly<Record<Reclaim, string>> = {
   "close-file": "closing the files",
   "end-threads": "threads that end",
   unlink: "unlinking it everywhere",
-  detach: "tidemark detach",
+  detach: "detaching Tidemark",
   nothing: "process exit",
 };
 const LEAST_BAR = 8;

@@ -14,7 +14,7 @@ import type { Millis, Pid } from "../../model/base/units.js";
 import { baseName } from "../../model/profile/frame_text.js";
 import type { NativeFrame } from "../../model/profile/native_stack.js";
 import { isEvaluator } from "../stacks/native_merge.js";
-import { describeMainThread } from "./main_thread.js";
+import { describeMainThread, waitOf } from "./main_thread.js";
 
 const CALLERS_SHOWN = 2;
 /** Functions that only enter the kernel. */
@@ -34,6 +34,8 @@ function describePlace(frames: readonly NativeFrame[]): string {
 
 export class LateMainThread {
   #thread: HeldThread | null = null;
+  /** What it waited in at the moment of the copy; undefined before the first. */
+  #wait: string | undefined;
 
   readonly #pid: Pid;
   readonly #memory: Memory;
@@ -51,6 +53,7 @@ export class LateMainThread {
 
   /** Call this while the process is paused. */
   async copy(holder: { registers(): Promise<ThreadRegisters[]> }): Promise<void> {
+    this.#wait = waitOf(this.#pid, this.#pid, this.#memory);
     if (this.#openUnwinder !== undefined) {
       const main = (await holder.registers()).filter(({ tid }) => tid === this.#pid);
       this.#thread = copyThreads(this.#memory, main, new StackRoom())[0] ?? null;
@@ -61,7 +64,8 @@ export class LateMainThread {
   describe(elapsedMs: Millis): string {
     const seconds = Math.floor(elapsedMs / 1000);
     const since = seconds === 0 ? "" : ` for ${seconds} s or more`;
-    return describeMainThread(this.#pid, this.#memory, since + describePlace(this.#frames()));
+    const more = since + describePlace(this.#frames());
+    return describeMainThread(this.#pid, this.#memory, more, this.#wait);
   }
 
   #frames(): readonly NativeFrame[] {

@@ -36,8 +36,16 @@ const CALLS: Readonly<Record<number, string>> = {
   435: "clone3",
 };
 
-/** "its main thread waits in accept4 (libc.so.6)". `more`: added for a running thread. */
-export function describeMainThread(pid: Pid, memory: Memory, more: string): string {
+/**
+ * "its main thread is waiting in accept4 (libc.so.6)". `more`: added for a running thread. `wait`: of {@link waitOf},
+ * if it was read earlier.
+ */
+export function describeMainThread(
+  pid: Pid,
+  memory: Memory,
+  more: string,
+  wait = waitOf(pid, pid, memory),
+): string {
   const state = readStat(pid)?.state ?? "X";
   if ("Tt".includes(state)) {
     return state === "T" ? "it is stopped (SIGSTOP or Ctrl-Z)" : "a debugger has stopped it";
@@ -45,7 +53,6 @@ export function describeMainThread(pid: Pid, memory: Memory, more: string): stri
   if ("ZX".includes(state)) {
     return "its main thread has ended";
   }
-  const wait = describeWait(pid, pid, memory);
   const doing = wait === "" ? "is running C code" : `is waiting in ${wait}`;
   return `its main thread ${doing}${more}`;
 }
@@ -58,18 +65,26 @@ export function describeHangingThread(pid: Pid, memory: Memory): string {
   for (const name of readNames(`/proc/${pid}/task`) ?? []) {
     const stat = readText(`/proc/${pid}/task/${name}/stat`) ?? "";
     if (stat.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3) === "D") {
-      const wait = describeWait(pid, Number(name), memory) || "the kernel";
-      return `its ${Number(name) === pid ? "main thread" : `thread ${name}`} hangs in ${wait}`;
+      const thread = Number(name) === pid ? "main thread" : `thread ${name}`;
+      const wait = waitOf(pid, Number(name), memory);
+      return `its ${thread} ${wait === "" ? "is waiting for a page of memory to be read" : `hangs in ${wait}`}`;
     }
   }
   return "";
 }
 
-/** "" if the thread is not in a system call. */
-function describeWait(pid: Pid, tid: number, memory: Memory): string {
-  const text = readText(`/proc/${pid}/task/${tid}/syscall`) ?? "";
+/** "accept4 (libc.so.6)"; "" if the thread is not in a system call. */
+export function waitOf(pid: Pid, tid: number, memory: Memory): string {
+  return waitText(readText(`/proc/${pid}/task/${tid}/syscall`) ?? "", memory);
+}
+
+/**
+ * From the text of /proc/PID/syscall. The kernel writes -1 as the call's number for a thread that is stopped in its
+ * own code, or that waits for a page (fs/proc/base.c, proc_pid_syscall).
+ */
+export function waitText(text: string, memory: Pick<Memory, "mappings">): string {
   const fields = text.trim().split(" ");
-  if (fields[0] === "running" || fields.length < 3) {
+  if (fields.length < 3 || Number(fields[0]) < 0) {
     return "";
   }
   const place = fileAt(memory, Number(fields.at(-1)));
@@ -77,7 +92,7 @@ function describeWait(pid: Pid, tid: number, memory: Memory): string {
   return place === "" ? call : `${call} (${place})`;
 }
 
-function fileAt(memory: Memory, address: number): string {
+function fileAt(memory: Pick<Memory, "mappings">, address: number): string {
   const mapping = memory.mappings.find(({ start, end }) => address >= start && address < end);
   return mapping?.path.split("/").at(-1) ?? "";
 }

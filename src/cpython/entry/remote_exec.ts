@@ -42,6 +42,9 @@ const LONGEST_UNDO_MS = 1_000;
 /** How long to wait once the process has begun to execute it; an import from a slow disk is not a refusal. */
 const LONGEST_WORK_MS = 60_000;
 
+/** Begins the guard's refusals about the main thread's state (agent/guard/hold_call.c). */
+const OF_MOMENT = "its main thread";
+
 export interface RemoteExecOptions {
   /** How long the process may take to begin. */
   readonly waitMs: Millis;
@@ -92,6 +95,8 @@ class RemoteExec {
   readonly #pauses: Millis[] = [];
   #way: RemoteAnswer["way"];
   #obstacle = "";
+  /** Whether the main thread held the interpreter's lock during the last pause. */
+  #holdsLock = false;
   readonly #begun = performance.now();
   readonly #deadline: Millis;
   readonly #late: LateMainThread;
@@ -160,7 +165,8 @@ class RemoteExec {
       return this.#holder.hanging;
     }
     const doing = this.#late.describe(elapsedMs);
-    return this.#obstacle === "" ? doing : `${doing}; ${this.#obstacle}`;
+    const obstacle = this.#holdsLock ? "it holds the interpreter's lock" : this.#obstacle;
+    return obstacle === "" ? doing : `${doing}; ${obstacle}`;
   }
 
   /** Writes the request, unless it is already pending. */
@@ -190,7 +196,7 @@ class RemoteExec {
     await this.#standing(async (standing) => {
       if (call === null || standing.mainHoldsLock || standing.interpreters > 1) {
         this.#obstacle = standing.mainHoldsLock
-          ? "it holds the interpreter's lock"
+          ? ""
           : standing.interpreters > 1
             ? "it runs several interpreters"
             : "its C library is not glibc";
@@ -218,7 +224,8 @@ class RemoteExec {
       if (refusal === null) {
         this.#way = "laid-call";
       } else {
-        this.#obstacle = refusal;
+        // What the thread was doing then: it may do something else by the time of the message.
+        this.#obstacle = refusal.startsWith(OF_MOMENT) ? "" : refusal;
       }
     });
     return laid || this.#exchange.read().state !== "waiting";
@@ -251,7 +258,9 @@ class RemoteExec {
       if (performance.now() - this.#begun > TICK_MS) {
         await this.#late.copy(this.#holder);
       }
-      await work(this.#check());
+      const standing = this.#check();
+      this.#holdsLock = standing.mainHoldsLock;
+      await work(standing);
     } finally {
       this.#pauses.push((await this.#holder.release()).pauseMs);
     }

@@ -68,7 +68,7 @@ test("the creator of the sockets comes before sites that grow with them", () => 
   ];
   const { suspects } = diagnose({ ...evidence, holders: [{ ...found, madeAt }] });
   expect(suspects).toMatchObject([
-    { type: "_socket.socket", stack: madeAt, share: 1, advice: [{ id: "TM-A070" }] },
+    { type: "_socket.socket", stack: madeAt, share: 1, advice: [{ id: "TM-A072" }] },
     { stack: [{ function: "buffer" }], rank: 2, advice: [] },
   ]);
   const { suspects: unknown } = diagnose({ ...evidence, holders: [found] });

@@ -1,9 +1,11 @@
 /** The sites that a verdict accuses, as suspects in its document. */
 import type {
-  AdviceJson,
+  HolderJson,
   SuspectJson,
   VerdictKind,
 } from "../../model/documents/diagnosis_document.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import { growingHandles } from "../causes/growing_handles.js";
 import { handleSuspect, namedHolder } from "../causes/named_holder.js";
 import { type Unranked, withPutter } from "../causes/putters.js";
 import type { Observations } from "../evidence/observations.js";
@@ -12,11 +14,11 @@ import { growthShown } from "../series/total_growth.js";
 import type { Backlog } from "../sites/accumulation.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import { agesOf, keeps, type SiteJudgement } from "../sites/suspects.js";
-import { adviceById, adviceFor } from "../wording/advice.js";
+import { adviceFor, adviceForBacklog } from "../wording/advice.js";
+import type { AdviceFacts } from "../wording/advice_entry.js";
 
 const MS_PER_HOUR = 3_600_000;
 const MOST_SUSPECTS = 10;
-const MOST_ADVICE = 2;
 /**
  * Weight of growth outside the program's own code. While the program's own code also grows, a library's
  * internal work or a thread's stack is rarely the cause.
@@ -174,19 +176,32 @@ function callsPutter(
 /** Programs that do not store exceptions have only a few tracebacks. */
 const MANY_TRACEBACKS = 50;
 
-function adviceOf(
-  { evidence }: Observations,
-  { backlog, site }: SiteJudgement,
-  usual: () => AdviceJson[],
-): AdviceJson[] {
-  if (backlog) {
-    return [adviceById("TM-A006")];
-  }
-  const tracebacks = evidence.census?.types.find(({ type }) => type === "traceback");
-  const areStored =
-    site.pid === evidence.census?.pid && (tracebacks?.objects.at(-1) ?? 0) >= MANY_TRACEBACKS;
-  return areStored ? [adviceById("TM-A005"), ...usual()].slice(0, MOST_ADVICE) : usual();
+/** What advice depends on. `accused`: all suspects of the verdict. */
+function factsOf(
+  observations: Observations,
+  { site }: SiteJudgement,
+  accused: readonly SiteJudgement[],
+  holder: HolderJson | null,
+): AdviceFacts {
+  const { census } = observations.evidence;
+  const types = site.pid === census?.pid ? census.types : [];
+  const tracebacks = types.find(({ type }) => type === "traceback")?.objects.at(-1) ?? 0;
+  const stacks = site.keptStacks.flatMap(({ frames }) => frames);
+  const leaves = accused.flatMap((one) => one.site.keptStacks.flatMap((s) => s.frames[0] ?? []));
+  const handles = growingHandles(observations)?.name;
+  return {
+    holder,
+    code: stacks.map(codeText).join(" "),
+    made: leaves.map(codeText).join(" "),
+    holdsTracebacks: tracebacks >= MANY_TRACEBACKS,
+    added: new Map(
+      types.map(({ type, objects }) => [type, (objects.at(-1) ?? 0) - (objects[0] ?? 0)]),
+    ),
+    ...(handles === undefined ? {} : { handles }),
+  };
 }
+
+const codeText = (frame: FrameJson): string => `${frame.function} ${frame.file}`;
 
 function backlogJson({
   waitingMs,
@@ -219,9 +234,7 @@ function suspectJson(
     pid,
     growthBytesPerHour: Math.round(slope * MS_PER_HOUR),
   }));
-  const code = site.keptStacks
-    .flatMap(({ frames }) => frames.map((f) => `${f.function} ${f.file}`))
-    .join(" ");
+  const facts = factsOf(observations, suspect, accused, holder);
   return {
     share: all > 0 ? Math.min(1, suspect.slope / all) : 0,
     liveBytes: Math.round(site.liveBytes.at(-1) ?? 0),
@@ -246,6 +259,8 @@ function suspectJson(
     advice:
       kind === "insufficient-evidence"
         ? [] // advice to collect more evidence is given once, not per suspect
-        : adviceOf(observations, suspect, () => adviceFor(kind, holder, code)),
+        : suspect.backlog
+          ? adviceForBacklog(facts)
+          : adviceFor(kind, facts),
   };
 }

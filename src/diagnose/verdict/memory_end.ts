@@ -151,14 +151,15 @@ const RAISE_LIMIT: Readonly<Record<MemoryEndEvidence["cause"], string>> = {
 
 function raiseLimit(end: MemoryEndEvidence, suspects: readonly SuspectJson[]): AdviceJson {
   const usual = adviceById(RAISE_LIMIT[end.cause]);
+  const [first] = suspects;
   const more = Math.ceil((MORE_ROOM * end.limitBytes) / MIB) * MIB;
-  const what =
+  const filled =
+    first === undefined
+      ? "Record it from the start to see what uses its memory: tidemark run PROGRAM."
+      : `Find out first why ${frameText(ownFrame(first.stack))} keeps ${formatBytesBriefly(first.liveBytes)}, and bound it.`;
+  const raise =
     end.cause === "machine"
       ? "Give the machine more memory, or limit the program with a control group"
-      : `Raise the limit${end.limitBytes > 0 ? ` to ${formatBytesBriefly(more)}` : ""}, if the program needs that much at its peak`;
-  const snapshot =
-    suspects.length > 0
-      ? " Check the suspects above first; they held most of it."
-      : " Record it from the start to see what uses its memory: tidemark run PROGRAM.";
-  return { ...usual, text: `${what}.${snapshot}` };
+      : `Raise the limit${end.limitBytes > 0 ? ` to ${formatBytesBriefly(more)}` : ""}`;
+  return { ...usual, text: `${filled} ${raise} only if the program needs that much at its peak.` };
 }

@@ -2,6 +2,7 @@ import {
   formatBytesBriefly,
   formatDurationBriefly,
   formatSlopeBriefly,
+  formatSlopeInterval,
 } from "../../model/base/numbers.js";
 import type { Millis } from "../../model/base/units.js";
 import type { Observations } from "../evidence/observations.js";
@@ -32,7 +33,7 @@ export function unexplainedGrowth(
       neededMs,
     );
   }
-  const grows = `${name} grows by ${formatSlopeBriefly(total.slope)} (${formatSlopeBriefly(total.low)} to ${formatSlopeBriefly(total.high)}), to ${formatBytesBriefly(total.level)} now`;
+  const grows = `${name} grows by ${formatSlopeInterval(total.slope, total.low, total.high)}, to ${formatBytesBriefly(total.level)} now`;
   if (total.shape === "short" || total.slope <= 0) {
     return open(
       `No rule has a verdict on ${formatDurationBriefly(windowMs)} of this program: ${settledBy(neededMs)}.`,

@@ -1,9 +1,14 @@
 /** Observations -> the rules' findings -> the causes of growth -> one verdict with its evidence. */
+
+import { shellWord } from "../../model/base/shell_word.js";
 import type {
   AdviceJson,
   DiagnosisJson,
   VerdictKind,
 } from "../../model/documents/diagnosis_document.js";
+import { oneLine } from "../../model/errors/errors.js";
+import { baseName } from "../../model/profile/frame_text.js";
+import { growingHandles } from "../causes/growing_handles.js";
 import type { Evidence } from "../evidence/evidence.js";
 import { moreObjects } from "../evidence/object_growth.js";
 import { type Observations, observe } from "../evidence/observations.js";
@@ -22,6 +27,8 @@ import { withMemoryEnd } from "./memory_end.js";
 import { rulesFor, selectionGrowth, withSelection } from "./selection.js";
 import { unexplainedGrowth } from "./unexplained_growth.js";
 import { withYouth } from "./young_window.js";
+
+const LONGEST_COMMAND = 200;
 
 /** Never throws; evidence that shows nothing gives "insufficient-evidence". */
 export function diagnose(evidence: Evidence): DiagnosisJson {
@@ -70,7 +77,9 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
     })),
     ...(census === null ? {} : { census }),
     advice: [
-      ...(suspects.length > 0 && kind !== "insufficient-evidence" ? [] : adviceOf(decisive, kind)),
+      ...(suspects.length > 0 && kind !== "insufficient-evidence"
+        ? []
+        : adviceOf(decisive, kind, observations)),
       ...findings.flatMap(({ finding }) => finding.beside ?? []),
     ],
     limits: [...evidence.limits, ...missingEvidence(evidence)],
@@ -78,13 +87,29 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
   return withSelection(withMemoryEnd(document, observations), observations);
 }
 
-function adviceOf(decisive: Finding | null, kind: VerdictKind): readonly AdviceJson[] {
-  return (
-    decisive?.advice ??
-    (decisive?.neededMs === undefined
-      ? adviceFor(kind, null, "")
-      : [watchLongerAdvice(decisive.neededMs)])
-  );
+function adviceOf(
+  decisive: Finding | null,
+  kind: VerdictKind,
+  observations: Observations,
+): readonly AdviceJson[] {
+  if (decisive?.advice !== undefined) {
+    return decisive.advice;
+  }
+  if (decisive?.neededMs !== undefined) {
+    return [watchLongerAdvice(decisive.neededMs, commandToRepeat(observations))];
+  }
+  const handles = growingHandles(observations)?.name;
+  return adviceFor(kind, { holder: null, code: "", ...(handles === undefined ? {} : { handles }) });
+}
+
+/** The command line of a recorded program that has ended, without its Python; "" while it runs. */
+function commandToRepeat({ evidence, target }: Observations): string {
+  if (target.process.endedMs === null || evidence.importedFrom !== undefined) {
+    return "";
+  }
+  const [first = "", ...rest] = evidence.target.command;
+  const words = /^python[\d.]*$/.test(baseName(first)) && rest.length > 0 ? rest : [first, ...rest];
+  return oneLine(words.map(shellWord).join(" "), LONGEST_COMMAND);
 }
 
 interface Decision {

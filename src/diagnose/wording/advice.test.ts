@@ -1,11 +1,23 @@
 import { describe, expect, test } from "vitest";
-import type { HolderJson } from "../../model/documents/diagnosis_document.js";
-import { adviceFor } from "./advice.js";
+import type { HolderJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
+import { adviceFor, adviceForBacklog } from "./advice.js";
+import type { AdviceFacts } from "./advice_entry.js";
+import { nameOf } from "./holder_name.js";
 
-const ids = (code: string, type?: string) =>
-  adviceFor("child-growth", type === undefined ? null : ({ type } as HolderJson), code).map(
-    ({ id }) => id,
-  );
+const putters = (name: string): HolderJson["putters"] => [
+  { function: name, file: "/srv/app.py", line: 10, kind: "python" },
+];
+
+/** "module __main__ > q > .queue: collections.deque" */
+function held(text: string, more: Partial<HolderJson> = {}): HolderJson {
+  const [path = "", type = ""] = text.split(": ");
+  return { path: path.split(" > "), type, retainedBytes: 1e6, entries: 700, ...more };
+}
+
+const ids = (facts: Partial<AdviceFacts>, kind: VerdictKind = "python-leak") =>
+  adviceFor(kind, { holder: null, code: "", ...facts }).map(({ id }) => id);
+const first = (facts: Partial<AdviceFacts>, kind: VerdictKind = "python-leak") =>
+  adviceFor(kind, { holder: null, code: "", ...facts })[0]?.text ?? "";
 
 describe("advice for a worker that grows", () => {
   test.each([
@@ -20,13 +32,148 @@ describe("advice for a worker that grows", () => {
     ["work /srv/a.py _process_worker /usr/lib/python3.12/concurrent/futures/process.py", "TM-A065"],
     ["work /srv/a.py main /srv/uvicornish.py", "TM-A061"],
   ])("%s", (code, id) => {
-    expect(ids(code).filter((each) => each.startsWith("TM-A06"))).toEqual([id]);
-    expect(ids(code, "list")).toEqual(["TM-A001", id]);
+    const kind = "child-growth";
+    expect(ids({ code }, kind).filter((each) => each.startsWith("TM-A06"))).toEqual([id]);
+    expect(ids({ code, holder: held("module app > history: list") }, kind)).toEqual([
+      "TM-A001",
+      id,
+    ]);
+    const failures = held("module app > failures: list");
+    expect(ids({ code, holder: failures }, kind)).toEqual(["TM-A005", id]);
   });
 });
 
-test("a buffer that is extended", () => {
-  for (const type of ["numpy.ndarray", "bytearray", "_io.BytesIO", "pandas.core.frame.DataFrame"]) {
-    expect(adviceFor("python-leak", { type } as HolderJson, "")[0]?.id).toBe("TM-A007");
+test("an array or a buffer that is extended", () => {
+  for (const [type, id] of [
+    ["numpy.ndarray", "TM-A007"],
+    ["pandas.core.frame.DataFrame", "TM-A007"],
+    ["bytearray", "TM-A018"],
+    ["_io.BytesIO", "TM-A018"],
+  ]) {
+    expect(ids({ holder: held(`module app > buffer: ${type}`) })[0]).toBe(id);
   }
+});
+
+describe("a queue is bounded or drained, and never told to drop its jobs", () => {
+  test.each([
+    ["module __main__ > q > .queue: collections.deque", "q.queue"],
+    [
+      "thread MainThread > frame run (runners.py:194) > local main > coroutine main (app.py:12) > local p > .inbox > ._queue: collections.deque",
+      "p.inbox._queue",
+    ],
+    ["module __main__ > q > ._buffer: collections.deque", "q._buffer"],
+    ["module app > jobs: _queue.SimpleQueue", "app.jobs"],
+  ])("%s", (path, name) => {
+    const holder = held(path);
+    expect(ids({ holder })).toEqual(["TM-A006"]);
+    expect(first({ holder })).toContain(`Bound the queue (${name})`);
+    expect(adviceForBacklog({ holder, code: "" })[0]?.id).toBe("TM-A006");
+  });
+
+  test("a deque, or a list with the name of a queue, may be one", () => {
+    for (const text of [
+      "module app > recent: collections.deque",
+      "module app > worker > .backlog: list",
+    ]) {
+      expect(ids({ holder: held(text) })).toEqual(["TM-A009"]);
+    }
+    expect(first({ holder: held("module app > pending: list") })).toMatch(
+      /^If app\.pending is a queue of work, use queue\.Queue.* drops the oldest entries/,
+    );
+    expect(ids({ holder: held("module app > history: list") })).toEqual(["TM-A001"]);
+  });
+
+  test("an executor has no bound of its own", () => {
+    const holder = held("module app > pool > ._work_queue: _queue.SimpleQueue");
+    expect(ids({ holder })).toEqual(["TM-A011"]);
+    expect(adviceForBacklog({ holder, code: "" })[0]?.id).toBe("TM-A011");
+    expect(adviceForBacklog({ holder: null, code: "" })[0]?.id).toBe("TM-A006");
+  });
+});
+
+test("a registry of listeners loses entries; another holder is named with the line that fills it", () => {
+  const subs = held('module __main__ > Bus > ._inst > .subs > dict["changed"]: list', {
+    putters: putters("subscribe"),
+  });
+  expect(ids({ holder: subs })).toEqual(["TM-A004"]);
+  expect(first({ holder: subs })).toContain('Remove entries from Bus._inst.subs["changed"] when');
+  const active = held("local hub > .active: set", { putters: putters("Hub.request") });
+  expect(ids({ holder: active })).toEqual(["TM-A008"]);
+  expect(first({ holder: active })).toBe(
+    "Remove entries from hub.active when they are no longer needed; Hub.request (app.py:10) adds them.",
+  );
+  expect(ids({ holder: held("module logging.handlers > state: dict") })).toEqual(["TM-A002"]);
+  expect(ids({})).toEqual(["TM-A019"]);
+});
+
+test("stored exceptions, by their tracebacks or by the holder's name", () => {
+  const holder = held("module __main__ > failures: list");
+  expect(ids({ holder })).toEqual(["TM-A005", "TM-A001"]);
+  expect(first({ holder })).toMatch(
+    /^If failures holds exceptions, store their text.*__traceback__/,
+  );
+  const rows = held("module __main__ > rows: list");
+  expect(first({ holder: rows, holdsTracebacks: true })).toMatch(/^Store the text of the error/);
+});
+
+test("logging: records that are not flushed, and a logger for each request", () => {
+  const code = "request /srv/app.py Logger.makeRecord /usr/lib/python3.12/logging/__init__.py";
+  const buffer = held("module __main__ > h > .buffer: list");
+  expect(ids({ holder: buffer, code })).toEqual(["TM-A014"]);
+  expect(ids({ holder: buffer })).toEqual(["TM-A001"]);
+  const loggers = held("module logging > Logger > .manager > .loggerDict: dict");
+  expect(ids({ holder: loggers, code })).toEqual(["TM-A015"]);
+});
+
+test("asyncio tasks that never finish", () => {
+  const holder = held("local hub > .watchers: set");
+  const made = "BaseEventLoop.create_task /usr/lib/python3.12/asyncio/base_events.py";
+  expect(ids({ holder, made })[0]).toBe("TM-A016");
+  // Every stack of an asyncio program contains its event loop.
+  const code = "request /srv/app.py Handle._run /usr/lib/python3.12/asyncio/events.py";
+  expect(ids({ holder, code, made: "request /srv/app.py" })).toEqual(["TM-A008"]);
+});
+
+test("a class for each call", () => {
+  const code = "namedtuple /usr/lib/python3.12/collections/__init__.py parse /srv/app.py";
+  expect(ids({ code })).toEqual(["TM-A017"]);
+  expect(ids({ code }, "cycle-garbage")).toEqual(["TM-A017", "TM-A010"]);
+  expect(ids({ added: new Map([["type", 389]]) })).toEqual(["TM-A017"]);
+  expect(ids({ added: new Map([["type", 3]]) })).toEqual(["TM-A019"]);
+});
+
+test("slices of arrays keep the arrays", () => {
+  const code = "default_malloc /venv/numpy/_core/_multiarray_umath.so sample /srv/app.py";
+  const holder = held("module __main__ > heads: dict");
+  expect(ids({ holder, code })).toEqual(["TM-A002", "TM-A013"]);
+  expect(ids({ holder })).toEqual(["TM-A002"]);
+});
+
+test("handles: each kind is closed or ended in its own manner", () => {
+  expect(ids({ handles: "threads" }, "handle-leak")).toEqual(["TM-A071"]);
+  expect(ids({ handles: "open sockets" }, "handle-leak")).toEqual(["TM-A072"]);
+  expect(ids({ handles: "open files" }, "handle-leak")).toEqual(["TM-A070"]);
+});
+
+test("kept graphs: loss.item() first, and create_graph only where a gradient holds them", () => {
+  const code = "relu /venv/torch/nn/functional.py backward /venv/torch/_tensor.py";
+  const history = held("module __main__ > history: list");
+  expect(ids({ holder: history, code }, "graph-retention")).toEqual(["TM-A020"]);
+  expect(first({ holder: history, code }, "graph-retention")).toMatch(
+    /^Keep numbers in history, not tensors: loss\.item\(\)/,
+  );
+  expect(ids({ code }, "graph-retention")).toEqual(["TM-A020", "TM-A021"]);
+  const gradient = held("module __main__ > weight > .grad: torch.Tensor");
+  expect(ids({ holder: gradient, code }, "graph-retention")).toEqual(["TM-A021"]);
+});
+
+test.each([
+  ["module app > history", "app.history"],
+  ["module __main__ > Conn > .pool", "Conn.pool"],
+  ['module __main__ > a > .b > collections.defaultdict["k"]', 'a.b["k"]'],
+  ["thread MainThread > frame run (a.py:1) > local hub > .watchers", "hub.watchers"],
+  ["module app > x > … 9 steps … > .y", null],
+  ["thread MainThread > frame run (a.py:1)", null],
+])("the name of %s", (path, name) => {
+  expect(nameOf({ path: path.split(" > ") })).toBe(name);
 });

@@ -10,11 +10,13 @@ import {
   formatExactCount,
   formatFineShare,
   formatGrowth,
+  formatGrowthInterval,
   formatMilliseconds,
   formatShare,
   formatSignedBytes,
   formatSignedCount,
   formatSlopeBriefly,
+  formatSlopeInterval,
   formatUtcTime,
   formatWallClock,
 } from "./numbers.js";
@@ -75,6 +77,16 @@ describe("rates", () => {
     [-2048 * MIB, "-2,048 MiB/h"],
     [0, "0.00 MiB/h"],
   ])("growth of %d bytes an hour is %s", (rate, text) => expect(formatGrowth(rate)).toBe(text));
+
+  it("have an interval unless its ends are printed as the rate is", () => {
+    const slope = (1.3 * GIB) / HOUR;
+    expect(formatSlopeInterval(slope, 0.9 * slope, 1.2 * slope)).toBe(
+      "1.3 GiB/h (1.2 GiB/h to 1.6 GiB/h)",
+    );
+    expect(formatSlopeInterval(slope, 0.999 * slope, 1.001 * slope)).toBe("1.3 GiB/h");
+    expect(formatGrowthInterval(578 * MIB, 567 * MIB, 589 * MIB)).toBe("+578 MiB/h (+567 to +589)");
+    expect(formatGrowthInterval(578 * MIB, 577.8 * MIB, 578.2 * MIB)).toBe("+578 MiB/h");
+  });
 
   it("of a slope in bytes per millisecond are per hour", () => {
     expect(formatSlopeBriefly((12 * MIB) / HOUR)).toBe("12 MiB/h");

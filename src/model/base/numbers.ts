@@ -47,6 +47,12 @@ export function formatSlopeBriefly(bytesPerMs: number): string {
   return `${formatBytesBriefly(bytesPerMs * HOUR)}/h`;
 }
 
+/** "1.3 GiB/h (1.1 GiB/h to 1.5 GiB/h)"; without the interval if both of its ends print as the slope does. Bytes per ms. */
+export function formatSlopeInterval(slope: number, low: number, high: number): string {
+  const [own, from, to] = [slope, low, high].map(formatSlopeBriefly) as [string, string, string];
+  return from === to && from === own ? own : `${own} (${from} to ${to})`;
+}
+
 /** Always in MiB/h, so that runs are easy to compare: "+12.0 MiB/h", "-2,048 MiB/h". */
 export function formatGrowth(bytesPerHour: number): string {
   if (!Number.isFinite(bytesPerHour)) {
@@ -59,17 +65,20 @@ export function formatGrowth(bytesPerHour: number): string {
 }
 
 /**
- * "+578 MiB/h (+567 to +589)"; "not measurable (-3.0 to +5.0 MiB/h)" if the 95 % interval includes zero;
- * "window too short" without an interval. Bytes per hour.
+ * "+578 MiB/h (+567 to +589)"; "+578 MiB/h" if both ends of the 95 % interval print as the growth does; "not measurable
+ * (-3.0 to +5.0 MiB/h)" if it includes zero; "window too short" without one. Bytes per hour.
  */
 export function formatGrowthInterval(bytesPerHour: number, low?: number, high?: number): string {
   if (low === undefined || high === undefined) {
     return "window too short";
   }
-  const range = `${formatGrowth(low).replace(" MiB/h", "")} to ${formatGrowth(high)}`;
-  return low <= 0 && high >= 0
-    ? `not measurable (${range})`
-    : `${formatGrowth(bytesPerHour)} (${range.replace(" MiB/h", "")})`;
+  const own = formatGrowth(bytesPerHour);
+  const [from, to] = [formatGrowth(low), formatGrowth(high)];
+  const range = `${from.replace(" MiB/h", "")} to ${to}`;
+  if (low <= 0 && high >= 0) {
+    return `not measurable (${range})`;
+  }
+  return from === to && from === own ? own : `${own} (${range.replace(" MiB/h", "")})`;
 }
 
 // --- counts and shares ---------------------------------------------------------------------------

@@ -40,7 +40,7 @@ export type LedgerPartName = (typeof LEDGER_PARTS)[number];
  * close-file     closing the files and their mappings; the kernel also drops clean pages when it needs memory
  * end-threads    when threads end
  * unlink         unlinking the shared memory in every process that has it
- * detach         tidemark detach
+ * detach         when Tidemark detaches; its inactive library stays mapped
  * nothing        only at process exit */
 export type Reclaim =
   | "malloc-trim"

@@ -74,11 +74,6 @@ export class CpuBudget {
     const spareMs = this.spareMs();
     return spareMs < 0 && !isFirst ? spareMs : spareMs + this.perTarget(CREDIT_MS);
   }
-
-  /** Time until the debt is paid back, if nothing else is spent; 0 without a debt. */
-  paidBackInMs(): Millis {
-    return Math.max(0, -this.spareMs() / this.perTarget(SHARE));
-  }
 }
 
 function meterOfThisProcess(): Meter {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { delayed, tooLarge } from "./lookup_sentences.js";
+import { notMade, tooLarge } from "./lookup_sentences.js";
 
 const ANSWER = { batch: null, census: null, cpuMs: 2_340, objects: 0, refusal: null };
 
@@ -17,9 +17,10 @@ test("a heap above the limit is not looked up again, or was not at all, and the 
   );
 });
 
-test("a delay names what was short", () => {
-  expect(delayed(12_400, true, false)).toBe(
-    "A holder lookup was delayed by 12 s to keep the recorder within its CPU budget.",
+test("a lookup that was due but not made: how old the holders are, and what was short", () => {
+  expect(notMade(49_200, false)).toBe(
+    "The holders are from 49 s before the end: a later lookup would have exceeded the recorder's CPU budget.",
   );
-  expect(delayed(12_400, false, true)).toContain("not made: too little memory was left");
+  expect(notMade(49_200, true)).toMatch(/: too little memory was left for a later lookup\.$/);
+  expect(notMade(null, false)).toMatch(/^No holders were looked up: a lookup would/);
 });

@@ -1,24 +1,18 @@
-/** What a recording notes about holder lookups that were delayed, expensive, or not made. */
+/** What a recording notes about holder lookups that were not made. */
 import type { LookupAnswer } from "../../holders/lookup_request.js";
+import { formatDurationBriefly } from "../../model/base/numbers.js";
 import type { Millis, Objects, Pid } from "../../model/base/units.js";
 
-/** `isMade`: in the end. */
-export function delayed(waitedMs: Millis, isMade: boolean, lacksMemory: boolean): string {
-  const waited = `${Math.round(waitedMs / 1000)} s`;
-  if (isMade) {
-    const why = lacksMemory
-      ? "because too little memory was left for it"
-      : "to keep the recorder within its CPU budget";
-    return `A holder lookup was delayed by ${waited} ${why}.`;
-  }
-  const why = lacksMemory
-    ? "too little memory was left for it"
-    : "the recorder's CPU budget had no room for it";
-  return `A holder lookup was due for ${waited} but not made: ${why}.`;
-}
-
-export function overdrawn(cpuMs: Millis, owedMs: Millis): string {
-  return `A holder lookup took ${seconds(cpuMs)} of CPU, more than the recorder's budget had left: the next one waits until that is paid back, in about ${Math.ceil(owedMs / 60_000)} min.`;
+/** A due lookup was never made. `agoMs`: from the newest lookup to the end; null if there was none. */
+export function notMade(agoMs: Millis | null, lacksMemory: boolean): string {
+  const known =
+    agoMs === null
+      ? "No holders were looked up"
+      : `The holders are from ${formatDurationBriefly(agoMs)} before the end`;
+  const which = agoMs === null ? "a lookup" : "a later lookup";
+  return lacksMemory
+    ? `${known}: too little memory was left for ${which}.`
+    : `${known}: ${which} would have exceeded the recorder's CPU budget.`;
 }
 
 /** The heap is not looked up again, or was not at all. `isFirst`: no earlier lookup found holders. */

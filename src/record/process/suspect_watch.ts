@@ -8,10 +8,10 @@
  *
  * The heap is copied while the program runs, without a pause. But a lookup takes up to several seconds of CPU
  * time, so it is rare: first when growth is suspected, then each time the run is longer by a factor, and only
- * if the recorder's CPU budget has room; a delay is reported. If something leaks whose holder is still unknown, and
- * the lookup has waited too long, the budget is overdrawn once, which is also reported. If sites only fill up or keep
- * little, lookups come later and more rarely. The newest result is kept. A lookup that has its copy when the program
- * ends may finish within a short time.
+ * if the recorder's CPU budget has room. If something leaks whose holder is still unknown, and the lookup has waited
+ * too long, the budget is overdrawn once. A lookup that was due and never made is reported, with the age of the
+ * holders. If sites only fill up or keep little, lookups come later and more rarely. The newest result is kept. A
+ * lookup that has its copy when the program ends may finish within a short time.
  */
 
 import type { Worker } from "node:worker_threads";
@@ -40,7 +40,7 @@ import type { CpuBudget } from "../budget/cpu_budget.js";
 import { type Born, choose, largestBlock, oldEnough, youngOf } from "./chosen_samples.js";
 import { ForkedPages } from "./forked_pages.js";
 import type { FoundAllocators } from "./ledger_turns.js";
-import { delayed, overdrawn, tooLarge } from "./lookup_sentences.js";
+import { notMade, tooLarge } from "./lookup_sentences.js";
 import type { TakenSnapshot } from "./pool_watch.js";
 import { ANON_OTHER, UnsampledGrowth } from "./unsampled_growth.js";
 
@@ -122,6 +122,8 @@ export class SuspectWatch {
   #anonymousBytes: Bytes = 0;
   /** Since when a lookup has been due without room in the budget; null: none is. */
   #delayedMs: Millis | null = null;
+  /** The delayed one would look up a suspect whose holder is unknown. */
+  #delaysSuspects = false;
   /** It waits for memory, or did so for a time. */
   #lacksMemory = false;
   /** Memory available for this process and the program's growth, as last read. */
@@ -202,6 +204,7 @@ export class SuspectWatch {
     const isKnown =
       growing.size + shared.length === 0 && sites.every(({ site }) => this.#held.has(site.key));
     const mostMs = this.#affordedMs(elapsedMs, suspected && !isKnown);
+    this.#delaysSuspects = suspected && !isKnown && mostMs === null;
     if (mostMs !== null) {
       const live = agents.liveSamples().get(pid);
       const found = this.#addressesBySite(pid, taken.tables, live);
@@ -246,7 +249,7 @@ export class SuspectWatch {
 
   /** Stops lookups; only unfinished ones are reported. */
   close(elapsedMs: Millis, timeMs: TimeMs): void {
-    this.#tellDelay(elapsedMs, timeMs, false);
+    this.#tellDelay(elapsedMs, timeMs);
     void this.#worker?.terminate();
     this.#worker = null;
   }
@@ -298,26 +301,22 @@ export class SuspectWatch {
     return isUrgent && isInVain && withCreditMs >= expected ? withCreditMs : null;
   }
 
-  /** Notes that the newest lookup has overdrawn the budget, or that the heap is too large for another one. */
-  #tellCost(answer: LookupAnswer, pid: Pid, timeMs: TimeMs): void {
-    const owedMs = this.#options.budget.paidBackInMs();
+  /** Notes that the heap is too large for another lookup. */
+  #tellSize(answer: LookupAnswer, pid: Pid, timeMs: TimeMs): void {
     if (answer.refusal !== null || answer.objects > MOST_OBJECTS) {
       this.#tooLarge.add(pid);
       const isFirst = !this.#lookedUp.has(pid);
       this.#options.addLimits(timeMs, [tooLarge(answer, pid, { most: MOST_OBJECTS, isFirst })]);
-    } else if (owedMs > 0) {
-      this.#options.addLimits(timeMs, [overdrawn(answer.cpuMs, owedMs)]);
     }
   }
 
-  /** Notes that a lookup was delayed; `elapsedMs`: time until it was made, or until the end. */
-  #tellDelay(elapsedMs: Millis, timeMs: TimeMs, isMade: boolean): void {
+  /** Notes at the end that a lookup of suspects without a known holder was due and not made. */
+  #tellDelay(elapsedMs: Millis, timeMs: TimeMs): void {
     const waitedMs = elapsedMs - (this.#delayedMs ?? elapsedMs);
-    if (waitedMs >= LEAST_DELAY_MS) {
-      this.#options.addLimits(timeMs, [delayed(waitedMs, isMade, this.#lacksMemory)]);
+    if (this.#delaysSuspects && waitedMs >= LEAST_DELAY_MS) {
+      const agoMs = this.#lookedUp.size === 0 ? null : elapsedMs - this.#askedMs;
+      this.#options.addLimits(timeMs, [notMade(agoMs, this.#lacksMemory)]);
     }
-    this.#delayedMs = null;
-    this.#lacksMemory = false;
   }
 
   #sitesOf(
@@ -377,7 +376,9 @@ export class SuspectWatch {
   }
 
   #ask(request: LookupRequest, elapsedMs: Millis, timeMs: TimeMs): void {
-    this.#tellDelay(elapsedMs, timeMs, true);
+    this.#delayedMs = null;
+    this.#delaysSuspects = false;
+    this.#lacksMemory = false;
     this.#askedMs = elapsedMs;
     const worker = startLookup(request);
     this.#worker = worker;
@@ -405,7 +406,7 @@ export class SuspectWatch {
       if (batch) {
         this.#options.found(timeMs, batch);
       }
-      this.#tellCost(answer, request.pid, timeMs);
+      this.#tellSize(answer, request.pid, timeMs);
       if (batch) {
         this.#lookedUp.add(request.pid);
       }

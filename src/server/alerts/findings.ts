@@ -16,6 +16,7 @@ import {
   formatBytes,
   formatDuration,
   formatGrowth,
+  formatGrowthInterval,
   formatShare,
   formatUtcTime,
 } from "../../model/base/numbers.js";
@@ -214,7 +215,7 @@ function growing(
     return null;
   }
   const version = leak?.since ?? newest?.version ?? "";
-  const amount = `${formatGrowth(measured.growthBytesPerHour)} (${formatGrowth(measured.low)} to ${formatGrowth(measured.high)})`;
+  const amount = formatGrowthInterval(measured.growthBytesPerHour, measured.low, measured.high);
   return {
     version,
     holds: measured.low >= least ? "fully" : "nearly",

@@ -1,0 +1,46 @@
+/** Which handles accumulate: sockets, files or threads. */
+import type { Metric } from "../../model/profile/series.js";
+import type { Observations } from "../evidence/observations.js";
+import type { Growth } from "../series/growth.js";
+import type { Handles } from "../wording/advice_entry.js";
+
+/** A rise by fewer handles is a pool that fills. */
+const FEWEST_HANDLES = 15;
+
+const KINDS: readonly (readonly [Metric, Handles])[] = [
+  ["openSockets", "open sockets"],
+  ["openFiles", "open files"],
+  ["threads", "threads"],
+];
+
+/** `name`: the most specific name of what grows most; null if none grows. */
+export function growingHandles(
+  observations: Observations,
+): { readonly name: Handles; readonly growth: Growth } | null {
+  const growing = KINDS.map(([metric, name]) => ({
+    name,
+    growth: most(observations, metric),
+  })).filter(({ growth }) => growth.shape === "growing" && growth.rise >= FEWEST_HANDLES);
+  const [worst] = growing.sort((a, b) => b.growth.rise - a.growth.rise);
+  if (!worst) {
+    return null;
+  }
+  // A socket is also an open file; the more specific name is reported.
+  const { name } = growing.find((kind) => kind.growth.rise > 0.8 * worst.growth.rise) ?? worst;
+  const sockets = growing.find((kind) => kind.name === "open sockets");
+  const isSocket =
+    sockets && worst.name === "open files" && sockets.growth.rise > 0.8 * worst.growth.rise;
+  return { name: isSocket ? sockets.name : name, growth: worst.growth };
+}
+
+/** The growth in the process where the metric grows most. */
+function most({ processes }: Observations, metric: Metric): Growth {
+  return processes
+    .map((process) => process.growth(metric))
+    .reduce((best, growth) =>
+      Number(growth.shape === "growing") * growth.rise >
+      Number(best.shape === "growing") * best.rise
+        ? growth
+        : best,
+    );
+}

@@ -1,0 +1,48 @@
+/** The advice of whole verdicts: which facts of the evidence choose it. */
+import { expect, test } from "vitest";
+import { evidenceOf } from "../evidence/evidence.fixture.js";
+import type { Evidence } from "../evidence/evidence.js";
+import { diagnose } from "./verdict.js";
+
+function given(evidence: Evidence): string[] {
+  const { suspects, advice } = diagnose(evidence);
+  return [...suspects.flatMap((suspect) => suspect.advice), ...advice].map(({ id }) => id);
+}
+
+const LEAK = "anonRssBytes 40 + 1/s\nsite record keeps 1/s\n";
+
+test("a queue's deque, a history's list, and a set", () => {
+  const held = (path: string, type: string) =>
+    given(evidenceOf(`${LEAK}holder record held=40 path=${path} type=${type} entries=900`));
+  expect(held("__main__>q>.queue", "collections.deque")).toEqual(["TM-A006"]);
+  expect(held("__main__>history", "list")).toEqual(["TM-A001"]);
+  expect(held("__main__>active", "set")).toEqual(["TM-A008"]);
+});
+
+test("many tracebacks: the exceptions are kept", () => {
+  const holder = "holder record held=40 path=__main__>rows type=list entries=900\n";
+  const census = "census traceback 0.1 + 0.01/s\n";
+  expect(given(evidenceOf(LEAK + holder + census))).toEqual(["TM-A005", "TM-A001"]);
+});
+
+test("threads and sockets that accumulate", () => {
+  expect(given(evidenceOf("anonRssBytes 40\nthreads 4 + 1/s"))).toEqual(["TM-A071"]);
+  const sockets = "anonRssBytes 40\nopenFiles 4 + 1/s\nopenSockets 4 + 1/s";
+  expect(given(evidenceOf(sockets))).toEqual(["TM-A072"]);
+  expect(given(evidenceOf("anonRssBytes 40\nopenFiles 4 + 1/s"))).toEqual(["TM-A070"]);
+});
+
+test("a program that has ended is recorded again, not watched", () => {
+  const evidence = evidenceOf("minute 0.1\nanonRssBytes 40 + 5/s");
+  const [target] = evidence.processes;
+  const ended = {
+    ...evidence,
+    target: { ...evidence.target, command: ["/usr/bin/python3.12", "app.py", "two words"] },
+    processes: [{ ...(target as (typeof evidence.processes)[0]), endedMs: evidence.window.endMs }],
+  };
+  expect(diagnose(evidence).advice[0]?.text).toMatch(/: tidemark diagnose PID --for \d+min\.$/);
+  const [advice] = diagnose(ended).advice;
+  expect(advice?.text).toMatch(
+    /^The program has ended\. Record it again, for \d+ min or more: tidemark run app\.py 'two words'$/,
+  );
+});

@@ -1,0 +1,235 @@
+/** Advice about what holds Python objects: what fits a queue or a registry of listeners does not fit a history. */
+import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
+import type { Advice, AdviceFacts } from "./advice_entry.js";
+import { frameText } from "./words.js";
+
+const OF_OBJECTS: readonly VerdictKind[] = ["python-leak", "child-growth"];
+
+const LIST = /^(?:list|collections\.deque|deque|queue)/;
+const DICT = /^(?:dict|collections\.(?:OrderedDict|defaultdict|Counter))/;
+const DEQUE = /^(?:collections\.)?deque$/;
+/** The attributes in which queue.Queue, asyncio.Queue and multiprocessing.Queue keep their items. */
+const QUEUE_ATTRIBUTE = /^\.(?:queue|_queue|_buffer)$/;
+const QUEUE_NAME =
+  /queue|backlog|inbox|outbox|mailbox|pending|todo|(?:^|[._])(?:jobs|work|work_?items)$/i;
+const REGISTRY =
+  /listener|subscri|(?:^|[._])subs$|observer|callback|handlers|hooks|registr|signals|add_done/i;
+const ERRORS = /(?:^|[._])(?:errors?|exceptions?|failures?|failed|tracebacks?|excs?|exc_infos?)$/i;
+const ARRAYS = /_multiarray_umath|\/(?:numpy|pandas)\//;
+/** The leaf of a stack that creates a task. */
+const NEW_TASK = /(?:create_task|ensure_future) \S*asyncio\//;
+/** Standard-library and other functions that create a class at each call. */
+const NEW_CLASS =
+  /\b(?:namedtuple \S*collections\/|new_class \S*types\.py|make_dataclass \S*dataclasses|create_model \S*pydantic|_create_\w+ \S*enum\.py)/;
+/** Fewer new classes may come from imports. */
+const MANY_CLASSES = 50;
+
+const lastStep = ({ holder }: AdviceFacts): string => holder?.path.at(-1) ?? "";
+const isQueue = (facts: AdviceFacts): boolean =>
+  /Queue$/.test(facts.holder?.type ?? "") ||
+  (LIST.test(facts.holder?.type ?? "") && QUEUE_ATTRIBUTE.test(lastStep(facts)));
+const ofExecutor = ({ holder }: AdviceFacts): boolean =>
+  /\._(?:work_queue|pending_work_items|work_ids)\b/.test(holder?.path.join("") ?? "");
+const isRegistry = ({ holder }: AdviceFacts): boolean =>
+  holder !== null &&
+  [
+    ...holder.path.slice(-3).filter((step) => !/^(?:module|thread|frame) /.test(step)),
+    ...(holder.putters ?? []).map((putter) => putter.function),
+  ].some((step) => REGISTRY.test(step));
+
+export const HOLDER_ADVICE: readonly Advice[] = [
+  {
+    id: "TM-A005",
+    text: "Store the text of the error (traceback.format_exc()), not the exception. An exception refers to its traceback, which refers to the locals of every frame.",
+    named: (name, { holdsTracebacks }) =>
+      holdsTracebacks
+        ? null
+        : `If ${name} holds exceptions, store their text (traceback.format_exc()) instead: an exception refers to its traceback (__traceback__), which refers to the locals of every frame.`,
+    when: "Exceptions or sys.exc_info() are stored, and tracebacks and frames accumulate with them.",
+    kinds: OF_OBJECTS,
+    fits: (facts) =>
+      facts.holdsTracebacks === true || (facts.holder !== null && ERRORS.test(lastStep(facts))),
+    before: "errors.append(sys.exc_info())",
+    after: "errors.append(traceback.format_exc())",
+  },
+  {
+    id: "TM-A011",
+    text: "Submit no more work to the executor than it can finish: take a semaphore before submit(), and release it when the future is done.",
+    when: "Jobs wait in a ThreadPoolExecutor or ProcessPoolExecutor, whose queue has no bound.",
+    kinds: OF_OBJECTS,
+    fits: ofExecutor,
+    insteadOf: ["TM-A001", "TM-A002", "TM-A006", "TM-A009"],
+    before: "executor.submit(work, job)",
+    after:
+      "slots.acquire()   # slots = threading.BoundedSemaphore(1000)\nexecutor.submit(work, job).add_done_callback(lambda _: slots.release())",
+  },
+  {
+    id: "TM-A006",
+    text: "Bound the queue (maxsize=...), so that the producer waits, or add consumers until they keep up.",
+    named: (name) =>
+      `Bound the queue (${name}) with maxsize=..., so that the producer waits, or add consumers until they keep up.`,
+    when: "A backlog grows: items enter a queue (queue, asyncio, multiprocessing) faster than they are consumed.",
+    kinds: OF_OBJECTS,
+    fits: isQueue,
+    insteadOf: ["TM-A001", "TM-A009"],
+    before: "jobs = queue.Queue()",
+    after: "jobs = queue.Queue(maxsize=1000)   # put() waits while it is full",
+  },
+  {
+    id: "TM-A009",
+    text: "If it is a queue of work, use queue.Queue(maxsize=...), so that the producer waits, or add consumers until they keep up. deque(maxlen=...) drops the oldest entries; that fits only a history.",
+    named: (name) =>
+      `If ${name} is a queue of work, use queue.Queue(maxsize=...), so that the producer waits, or add consumers until they keep up. deque(maxlen=...) drops the oldest entries; that fits only a history.`,
+    when: "A deque, or a list with the name of a queue, grows.",
+    kinds: OF_OBJECTS,
+    fits: (facts) =>
+      DEQUE.test(facts.holder?.type ?? "") ||
+      (LIST.test(facts.holder?.type ?? "") && QUEUE_NAME.test(lastStep(facts))),
+    insteadOf: ["TM-A001"],
+    before: "jobs = collections.deque()\njobs.append(job)",
+    after:
+      "jobs = queue.Queue(maxsize=1000)\njobs.put(job)   # waits while it is full\n# a history: collections.deque(maxlen=1000)",
+  },
+  {
+    id: "TM-A014",
+    text: "Let the logging handler flush: give the MemoryHandler a target, a capacity of a few hundred records, and a flushLevel that occurs.",
+    when: "A handler of the logging module buffers records and never flushes them.",
+    kinds: OF_OBJECTS,
+    fits: (facts) =>
+      /^\.(?:buffer|records)$/.test(lastStep(facts)) && /\/logging\//.test(facts.code),
+    insteadOf: ["TM-A001"],
+    before: "handler = MemoryHandler(capacity=10**9, target=None)",
+    after: "handler = MemoryHandler(capacity=500, flushLevel=logging.ERROR, target=file_handler)",
+  },
+  {
+    id: "TM-A015",
+    text: "Use one logger for each module, and put the request into the record (logging.LoggerAdapter, extra=...): logging keeps every logger until the process exits.",
+    when: "A program creates a logger for each request, user or job.",
+    kinds: OF_OBJECTS,
+    fits: ({ holder }) => holder?.path.includes(".loggerDict") ?? false,
+    insteadOf: ["TM-A002", "TM-A004"],
+    before: 'log = logging.getLogger(f"app.request.{number}")',
+    after: 'log = logging.LoggerAdapter(logging.getLogger("app.request"), {"request": number})',
+  },
+  {
+    id: "TM-A016",
+    text: "End the tasks: give what they wait for a timeout (asyncio.timeout, asyncio.wait_for), cancel them with the request, or start them in an asyncio.TaskGroup.",
+    when: "asyncio tasks that never finish accumulate.",
+    kinds: OF_OBJECTS,
+    fits: ({ made = "" }) => NEW_TASK.test(made),
+    insteadOf: ["TM-A001", "TM-A002"],
+    before: "await event.wait()",
+    after: "async with asyncio.timeout(30):\n    await event.wait()",
+  },
+  {
+    id: "TM-A017",
+    text: "Create the class once, outside of the function, or keep one class for each set of fields (functools.lru_cache with a maxsize).",
+    when: "A class is created for each call (namedtuple, type, make_dataclass, create_model). A class is several KiB and in cycles of references.",
+    kinds: [...OF_OBJECTS, "cycle-garbage"],
+    fits: ({ code, added }) => NEW_CLASS.test(code) || (added?.get("type") ?? 0) >= MANY_CLASSES,
+    before: 'def parse(line):\n    Row = namedtuple("Row", FIELDS)',
+    after: 'Row = namedtuple("Row", FIELDS)\ndef parse(line): ...',
+  },
+  {
+    id: "TM-A004",
+    text: "Remove what registers itself when it is no longer needed, or let the registry hold weak references (weakref.WeakSet, weakref.WeakMethod).",
+    named: (name) =>
+      `Remove entries from ${name} when what they belong to ends, or let it hold weak references (weakref.WeakSet, weakref.WeakMethod).`,
+    when: "A registry of listeners, callbacks or handlers only grows.",
+    kinds: OF_OBJECTS,
+    fits: isRegistry,
+    insteadOf: ["TM-A001", "TM-A002"],
+    before: "registry.add(listener)",
+    after: "registry.add(listener)\n...\nregistry.discard(listener)   # or weakref.WeakSet()",
+  },
+  {
+    id: "TM-A001",
+    text: "Bound the list or deque: keep the last N entries, or write older ones to disk.",
+    named: (name) => `Bound ${name}: keep the last N entries, or write older ones to disk.`,
+    when: "A list or deque that lives as long as the program grows.",
+    kinds: OF_OBJECTS,
+    holder: LIST,
+    before: "history = []\nhistory.append(record)",
+    after: "history = collections.deque(maxlen=10_000)\nhistory.append(record)",
+  },
+  {
+    id: "TM-A002",
+    text: "Bound the dict: evict the oldest entry, or let entries expire.",
+    named: (name) => `Bound ${name}: evict the oldest entry, or let entries expire.`,
+    when: "A dict gains a key for each request, user or document, and keys are never removed.",
+    kinds: OF_OBJECTS,
+    holder: DICT,
+    before: "stats[key] = value",
+    after: "stats[key] = value\nwhile len(stats) > LIMIT:\n    stats.pop(next(iter(stats)))",
+  },
+  {
+    id: "TM-A003",
+    text: "Bound the cache (lru_cache(maxsize=...)), and do not cache methods, whose key includes self.",
+    when: "functools.lru_cache has no bound, or decorates a method and keeps every self alive.",
+    kinds: ["python-leak"],
+    holder: /lru_cache/,
+    before: "@lru_cache(maxsize=None)\ndef permissions(self, scope): ...",
+    after: "@lru_cache(maxsize=1024)\ndef permissions(user_id, scope): ...",
+  },
+  {
+    id: "TM-A013",
+    text: "If the entries are slices of larger arrays, store copies (array[:10].copy()): a slice keeps the whole array.",
+    named: (name) =>
+      `If ${name} holds slices of larger arrays, store copies (array[:10].copy()): a slice keeps the whole array.`,
+    when: "Memory of arrays is kept, and a list, dict or set holds them.",
+    kinds: OF_OBJECTS,
+    fits: ({ holder, code }) =>
+      /^(?:list|dict|set|collections\.)/.test(holder?.type ?? "") && ARRAYS.test(code),
+    before: "heads[name] = array[:10]",
+    after: "heads[name] = array[:10].copy()",
+  },
+  {
+    id: "TM-A007",
+    text: "The array itself grows: keep its last part, or write out older parts.",
+    named: (name) => `${name} itself grows: keep its last part, or write out older parts.`,
+    when: "An array or a table is extended for as long as the program runs.",
+    kinds: OF_OBJECTS,
+    holder: /^(?:numpy\.ndarray|pandas\.)/,
+    before: "rows = numpy.concatenate([rows, batch])",
+    after: "rows = numpy.concatenate([rows, batch])[-LIMIT:].copy()",
+  },
+  {
+    id: "TM-A018",
+    text: "The buffer itself grows: delete the part that has been processed, or write it out.",
+    named: (name) =>
+      `${name} itself grows: delete the part that has been processed, or write it out.`,
+    when: "A bytearray, an array.array, a BytesIO or a StringIO is extended for as long as the program runs.",
+    kinds: OF_OBJECTS,
+    holder: /^(?:bytearray|array\.array|_?io\.(?:BytesIO|StringIO))/,
+    before: "buffer += data",
+    after: "buffer += data\ndel buffer[:processed]",
+  },
+  {
+    id: "TM-A008",
+    text: "Remove entries from the holder when they are no longer needed.",
+    named: (name, { holder }) => {
+      const [putter] = holder?.putters ?? [];
+      const where = putter === undefined ? "" : `; ${frameText(putter)} adds them`;
+      return `Remove entries from ${name} when they are no longer needed${where}.`;
+    },
+    when: "Objects accumulate in a set or in an object of another type.",
+    kinds: OF_OBJECTS,
+    fits: ({ holder }) => holder !== null,
+    isLast: true,
+    before: "active.add(session)",
+    after: "active.add(session)\ntry:\n    ...\nfinally:\n    active.discard(session)",
+  },
+  {
+    id: "TM-A019",
+    text: "No holder was found. While the program runs, tidemark heap PID --retained shows what holds the most memory.",
+    when: "Objects accumulate, but the recording does not show what holds them.",
+    kinds: OF_OBJECTS,
+    fits: ({ holder }) => holder === null,
+    isLast: true,
+    before: "tidemark diagnose app.tidemark",
+    after: "tidemark heap 4242 --retained",
+  },
+];
+
+/** For a backlog: the piece that fits its queue. */
+export const QUEUE_ADVICE: ReadonlySet<string> = new Set(["TM-A006", "TM-A009", "TM-A011"]);
