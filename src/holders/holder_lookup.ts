@@ -56,6 +56,7 @@ import { libraryObjects, type ObjectsOfType } from "./library_objects.js";
 import { informativeness, isConclusive } from "./lookup_quality.js";
 import type { LookupRequest, LookupSite, SampledStack, UnsampledTraces } from "./lookup_request.js";
 import { structureOwners } from "./native_structures.js";
+import { stillReferenced } from "./still_referenced.js";
 import { stillRunning } from "./still_running.js";
 
 /**
@@ -245,7 +246,16 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): FoundRow[] 
   if (isDeep) {
     lookUpOwners(structureOwners, addresses.filter(isLoose));
   }
-  return sites.map((site) => rowOf(objects, site, owners, isDeep, graphs));
+  const unheld = addresses.filter(isLoose).flatMap((address) => owners.get(address) ?? []);
+  const places = new Set(unheld.map((node) => float64At(objects.graph.address, node)));
+  const referenced = stillReferenced(objects.copy.source, places);
+  return sites.map((site) => rowOf(objects, site, { owners, referenced }, isDeep, graphs));
+}
+
+interface FoundOwners {
+  readonly owners: ReadonlyMap<Address, NodeId>;
+  /** Addresses of the owners that nothing holds, if a word in the program's memory refers to them. */
+  readonly referenced: ReadonlySet<Address>;
 }
 
 function once<Value>(make: () => Value): () => Value {
@@ -259,7 +269,7 @@ function once<Value>(make: () => Value): () => Value {
 function rowOf(
   objects: ObjectGraph,
   { site, python, addresses, swelling }: LookupSite,
-  owners: ReadonlyMap<Address, NodeId>,
+  { owners, referenced }: FoundOwners,
   isDeep: boolean,
   graphs: (() => Holder | null) | null,
 ): FoundRow {
@@ -286,12 +296,16 @@ function rowOf(
   const raw = python && isDeep && !moved ? addresses.filter(isRaw).length : 0;
   const looked = python || moved ? nodes.length + raw : addresses.length;
   const unknown = looked - held - garbage;
+  const isReferenced = (node: NodeId, n: number) =>
+    ways[n] === "native" && (moved || referenced.has(float64At(objects.graph.address, node)));
+  const unreferenced = unknown - nodes.filter(isReferenced).length;
   const ofGraphs = unknown > looked / 2 ? graphs : null;
   const heldNodes = nodes.filter((_, n) => ways[n] === "held");
   const holder = ofGraphs === null ? holderOf(objects, heldNodes) : ofGraphs();
   const withGraph = heldNodes.filter((node) => isOfGraph(objects, node)).length;
   const graph = withGraph + (ofGraphs === null ? 0 : unknown);
-  return { site, madeAt: null, looked, held, garbage, graph, ...wordsOf(objects, holder) };
+  const counts = { looked, held, garbage, graph, unreferenced };
+  return { site, madeAt: null, ...counts, ...wordsOf(objects, holder) };
 }
 
 /** Types whose table grows with their contents; a torn one may seem to have any size. */

@@ -35,7 +35,8 @@ export class HolderReader {
     demand(Array.isArray(rows), "holders.rows is not a list");
     for (const row of rows) {
       checkTable(row, ROW, "a holder");
-      const { putters } = record(row, "a holder");
+      const { putters, unreferenced } = record(row, "a holder");
+      demand(unreferenced === undefined || Number.isFinite(unreferenced), "a holder's count is not a number");
       demand(Array.isArray(putters), "a holder's putters are not a list");
       for (const putter of putters) {
         checkTable(putter, PUTTER, "functions that add to a holder");
@@ -109,6 +110,6 @@ export function heldShare(rows: readonly HolderRow[]): number {
   return rows.reduce((sum, { held, garbage }) => sum + held + garbage, 0) / Math.max(1, looked);
 }
 
-function countsOf({ looked, held, garbage, graph }: HolderRow) {
-  return { looked, held, garbage, graph };
+function countsOf({ looked, held, garbage, graph, unreferenced = 0 }: HolderRow) {
+  return { looked, held, garbage, graph, unreferenced };
 }
