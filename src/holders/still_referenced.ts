@@ -14,32 +14,37 @@ import type { Memory } from "../linux/memory/memory.js";
 import type { Address, Bytes } from "../model/base/units.js";
 import { contentsOf, wordsTo } from "./words_to.js";
 
-/** Passes at different moments: a container may be moved during one. */
-const MOST_PASSES = 3;
-/** Memory that is searched more than once. */
-const LARGEST_AGAIN: Bytes = 2 ** 27;
+/** Passes at different moments: a container may move during each of them. */
+const PASSES = 6;
+/** Larger memory is not searched that often, so nothing is concluded. */
+const LARGEST: Bytes = 2 ** 28;
+/** If words refer to this share of the objects, their container exists, and the others are in it as well. */
+const ENOUGH = 0.5;
 
-/** The addresses that some word in the program's memory refers to now. */
+/**
+ * The addresses that some word in the program's memory refers to now. All of them if the program ended or its memory is
+ * too large, because then nothing shows that no word does.
+ */
 export function stillReferenced(
   memory: Memory,
   objects: ReadonlySet<Address>,
 ): ReadonlySet<Address> {
   const found = new Set<Address>();
-  for (let pass = 0; pass < MOST_PASSES && found.size < objects.size; pass++) {
+  for (let pass = 0; pass < PASSES && found.size < ENOUGH * objects.size; pass++) {
     if (pass > 0) {
       pause();
     }
     if (!memory.refresh()) {
-      break;
+      return objects;
+    }
+    const ranges = copyRanges(memory, []);
+    if (sumOf(ranges) > LARGEST) {
+      return objects;
     }
     const missing = [...objects].filter((address) => !found.has(address));
-    const ranges = copyRanges(memory, []);
     const wanted = new Map(missing.map((address, row) => [address, row]));
     for (const { row } of wordsTo(contentsOf(memory, ranges), wanted)) {
       found.add(missing[row] ?? 0);
-    }
-    if (sumOf(ranges) > LARGEST_AGAIN) {
-      break;
     }
   }
   return found;

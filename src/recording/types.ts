@@ -115,7 +115,7 @@ export interface HolderLookup extends Omit<HolderBatch, "rows"> {
   readonly rows: readonly FoundHolder[];
 }
 
-interface FoundHolder extends HolderRow {
+export interface FoundHolder extends HolderRow {
   readonly foundMs: TimeMs;
 }
 

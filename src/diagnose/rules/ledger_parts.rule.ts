@@ -8,6 +8,7 @@ import type { Bytes } from "../../model/base/units.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { LedgerPartName } from "../../model/profile/ledger.js";
 import { fillsBlocks, keptMeanwhile } from "../causes/rarely_sampled_sites.js";
+import { makesNewBlocks, unseenCalls } from "../causes/unseen_calls.js";
 import { type PartGrowth, partGrowth } from "../evidence/ledger_growth.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
 import { isFirm } from "../series/growth.js";
@@ -103,7 +104,10 @@ export const ledgerParts: Rule = {
       if (keptBySites(observations) >= LEAST_UNUSED * first.rise) {
         return silent(detail);
       }
-      return tellsWithoutSites(observations, first.rise) ? touched(detail) : unseen(detail);
+      if (!tellsWithoutSites(observations, first.rise)) {
+        return unseen(detail);
+      }
+      return makesNewBlocks(target, first) ? unseenCalls(target, detail) : touched(detail);
     }
     const weight = UNSURE.has(first.part) ? 0.6 : 0.7;
     const found = { says: "leak", kind, weight, detail } as const;
@@ -228,8 +232,8 @@ function filled(
 }
 
 /**
- * The agent sees every malloc call. If malloc's memory grows but no site does, pages of older blocks become
- * resident when they are first written.
+ * If malloc's memory grows, but neither a site nor the address space does, pages of older blocks become resident when
+ * they are first written.
  */
 function touched(detail: string): Finding {
   return {

@@ -130,8 +130,19 @@ describe("native-memory", () => {
     expect(detail(python)).toMatch(/ comes from Python's own allocators, and no Python object/);
     expect(detail(python)).not.toMatch(/native code/);
     const native = "site copy keeps 1/s domain=native\nholder copy held=1";
-    expect(detail(native)).toMatch(/ was allocated by native code, and no Python object/);
+    expect(detail(native)).toMatch(
+      / was allocated by native code, and no Python object was found that leads to it: .* a C library keeps it/,
+    );
     expect(detail(`${python}\n${native}`)).toMatch(/native code or comes from Python's own/);
+  });
+
+  test("a lookup that found no holder does not show that nothing refers to the memory", () => {
+    const python = "anonRssBytes 40 + 1/s\nsite tick keeps 1/s domain=python";
+    const torn = `${python}\nholder tick held=0 unreferenced=3`;
+    expect(verdict(torn)).toBe("python-leak");
+    expect(ruleFinding("native-memory", torn)?.detail).toContain("holder of the growing memory was");
+    expect(verdict(`${python}\nholder tick held=0 unreferenced=38`)).toBe("native-leak");
+    expect(verdict(`${growing}\nholder encode held=0 unreferenced=3`)).toBe("python-leak");
   });
 
   test("looked up, and held: an array's buffer", () => {
