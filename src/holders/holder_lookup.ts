@@ -43,6 +43,8 @@ import { pathTo } from "../model/heap/heap_paths.js";
 import { handlesSite, librarySite } from "../model/profile/lookup_sites.js";
 import { censusBatch } from "../recording/census_batch.js";
 import type { CensusBatch, HolderBatch, HolderRow } from "../recording/types.js";
+import { cellResults } from "./cell_results.js";
+import { collectorOf } from "./collector_state.js";
 import { conservativeOwners } from "./conservative_owners.js";
 import { isOwnFile, puttersInto } from "./container_putters.js";
 import { graphHolder, hasTensors, isOfGraph } from "./graph_holder.js";
@@ -70,6 +72,8 @@ const MOST_SNAPSHOTS = 2;
  * already freed during a lookup.
  */
 const MOST_LOOKUPS_OF_NEW = 3;
+/** Share of the addresses that must be held to name the holder. */
+const LEAST_FOUND = 0.2;
 /** Maximum number of objects per container entry; with more, the entries themselves grow. */
 const MOST_OF_ENTRY = 100;
 /** Memory that a lookup may take is proportional to the number of objects: about 65 bytes for each. */
@@ -301,7 +305,12 @@ function rowOf(
   const unreferenced = unknown - nodes.filter(isReferenced).length;
   const ofGraphs = unknown > looked / 2 ? graphs : null;
   const heldNodes = nodes.filter((_, n) => ways[n] === "held");
-  const holder = ofGraphs === null ? holderOf(objects, heldNodes) : ofGraphs();
+  // The holder of a few is not the holder of the site's memory.
+  const ofMost = held >= LEAST_FOUND * looked ? heldNodes : [];
+  const holder =
+    ofGraphs === null
+      ? (holderOf(objects, ofMost) ?? cellResults(objects, ofMost))
+      : ofGraphs();
   const withGraph = heldNodes.filter((node) => isOfGraph(objects, node)).length;
   const graph = withGraph + (ofGraphs === null ? 0 : unknown);
   const counts = { looked, held, garbage, graph, unreferenced };
@@ -397,24 +406,4 @@ function wordsOf(
     bound: best ? boundOf(objects, best.node) : 0,
     objects: best?.objects ?? 0,
   };
-}
-
-/** struct gc_generation: a list head of two words, then int threshold, int count. */
-const THRESHOLD = 16;
-const COUNT = 20;
-
-/** The state of the garbage collector of the main interpreter; null if it cannot be read. */
-function collectorOf(python: PythonRuntime): HolderBatch["collector"] {
-  const { layout, memory, mainInterpreter } = python;
-  const start = mainInterpreter + layout.interpreter.gc;
-  const words = new Uint8Array(4);
-  const integer = (address: number) =>
-    memory.readInto(address, words) === 4 ? new DataView(words.buffer).getInt32(0, true) : null;
-  const enabled = integer(start + layout.gc.enabled);
-  const young = start + layout.gc.generations;
-  const youngThreshold = integer(young + THRESHOLD);
-  const youngCount = integer(young + COUNT);
-  return enabled === null || youngThreshold === null || youngCount === null
-    ? null
-    : { enabled: enabled !== 0, youngCount, youngThreshold };
 }

@@ -68,6 +68,15 @@ export const ADVICE: readonly Advice[] = [
     after: "rows = numpy.concatenate([rows, batch])[-LIMIT:].copy()",
   },
   {
+    id: "TM-A008",
+    text: "Clear the results of earlier cells, which IPython keeps in Out, _oh and _5: %reset -f out. End a cell with a semicolon to keep no result, or set c.InteractiveShell.cache_size = 0.",
+    when: "IPython or Jupyter keeps the result of each cell that is run.",
+    kinds: ["python-leak", "graph-retention"],
+    holder: /^dict of IPython results$/,
+    before: "load(path)",
+    after: "load(path);   # or: %reset -f out",
+  },
+  {
     id: "TM-A004",
     text: "Find out what the container is for, and remove entries that are no longer needed.",
     when: "Objects accumulate in a container of another type.",
