@@ -25,6 +25,7 @@ import { HeapWindows } from "../cpython/heap/memory/heap_windows.js";
 import { heapLayout } from "../cpython/heap/memory/layout.js";
 import { blockBytes } from "../cpython/heap/memory/memory_blocks.js";
 import { type CodeUses, CodeUsesReader } from "../cpython/heap/objects/code_uses.js";
+import { readWords } from "../cpython/heap/objects/small_objects.js";
 import {
   SHAPE_DICT,
   SHAPE_LIST,
@@ -302,7 +303,11 @@ function rowOf(
   const unknown = looked - held - garbage;
   const isReferenced = (node: NodeId, n: number) =>
     ways[n] === "native" && (moved || referenced.has(float64At(objects.graph.address, node)));
-  const unreferenced = unknown - nodes.filter(isReferenced).length;
+  // A block that was unmapped meanwhile shows nothing.
+  const isGone = (address: Address) =>
+    !owners.has(address) && readWords(objects.copy.source, address, 1) === null;
+  const gone = python || moved ? 0 : addresses.filter(isGone).length;
+  const unreferenced = Math.max(0, unknown - nodes.filter(isReferenced).length - gone);
   const ofGraphs = unknown > looked / 2 ? graphs : null;
   const heldNodes = nodes.filter((_, n) => ways[n] === "held");
   // The holder of a few is not the holder of the site's memory.
