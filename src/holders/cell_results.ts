@@ -70,7 +70,11 @@ function reachedFrom({ graph, types, end }: ObjectGraph, results: NodeId) {
   let retainedBytes: Bytes = 0;
   for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
     retainedBytes += float64At(graph.shallow, node);
-    for (let edge = uint32At(graph.edgeStart, node); edge < uint32At(graph.edgeStart, node + 1); edge++) {
+    for (
+      let edge = uint32At(graph.edgeStart, node);
+      edge < uint32At(graph.edgeStart, node + 1);
+      edge++
+    ) {
       const to = uint32At(graph.edgeTo, edge);
       const { shape } = types.of(uint32At(graph.type, to));
       const isNamespace = to < end && (shape === SHAPE_MODULE || shape === SHAPE_TYPE);

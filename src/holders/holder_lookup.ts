@@ -313,9 +313,7 @@ function rowOf(
   // The holder of a few is not the holder of the site's memory.
   const ofMost = held >= LEAST_FOUND * looked ? heldNodes : [];
   const holder =
-    ofGraphs === null
-      ? (holderOf(objects, ofMost) ?? cellResults(objects, ofMost))
-      : ofGraphs();
+    ofGraphs === null ? (holderOf(objects, ofMost) ?? cellResults(objects, ofMost)) : ofGraphs();
   const withGraph = heldNodes.filter((node) => isOfGraph(objects, node)).length;
   const graph = withGraph + (ofGraphs === null ? 0 : unknown);
   const counts = { looked, held, garbage, graph, unreferenced };

@@ -36,7 +36,10 @@ export class HolderReader {
     for (const row of rows) {
       checkTable(row, ROW, "a holder");
       const { putters, unreferenced } = record(row, "a holder");
-      demand(unreferenced === undefined || Number.isFinite(unreferenced), "a holder's count is not a number");
+      demand(
+        unreferenced === undefined || Number.isFinite(unreferenced),
+        "a holder's count is not a number",
+      );
       demand(Array.isArray(putters), "a holder's putters are not a list");
       for (const putter of putters) {
         checkTable(putter, PUTTER, "functions that add to a holder");

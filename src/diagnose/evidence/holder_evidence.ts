@@ -23,7 +23,19 @@ function holdersOf(
   framesOf: (stack: StackId) => readonly FrameJson[],
 ): HolderEvidence[] {
   return rows.map(
-    ({ site, foundMs, madeAt, looked, held, garbage, graph, bound, putters, unreferenced, ...row }) => ({
+    ({
+      site,
+      foundMs,
+      madeAt,
+      looked,
+      held,
+      garbage,
+      graph,
+      bound,
+      putters,
+      unreferenced,
+      ...row
+    }) => ({
       pid,
       site,
       foundMs,

@@ -97,7 +97,9 @@ describe("growth of malloc that no site shows", () => {
   test("new blocks come from calls that the agent does not see", () => {
     const { verdict: diagnosed, advice } = diagnose(evidenceOf(`${text}\nvmsBytes 300 + 1/s`));
     expect(diagnosed.kind).toBe("native-leak");
-    expect(diagnosed.summary).toMatch(/3\.5 GiB\/h more in malloc, by calls .*resolved malloc before/);
+    expect(diagnosed.summary).toMatch(
+      /3\.5 GiB\/h more in malloc, by calls .*resolved malloc before/,
+    );
     expect(advice.map(({ id }) => id)).toEqual(["TM-A031"]);
   });
 

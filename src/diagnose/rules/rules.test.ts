@@ -143,7 +143,9 @@ describe("native-memory", () => {
     const python = "anonRssBytes 40 + 1/s\nsite tick keeps 1/s domain=python";
     const torn = `${python}\nholder tick held=0 unreferenced=3`;
     expect(verdict(torn)).toBe("python-leak");
-    expect(ruleFinding("native-memory", torn)?.detail).toContain("holder of the growing memory was");
+    expect(ruleFinding("native-memory", torn)?.detail).toContain(
+      "holder of the growing memory was",
+    );
     expect(verdict(`${python}\nholder tick held=0 unreferenced=38`)).toBe("native-leak");
     expect(verdict(`${growing}\nholder encode held=0 unreferenced=3`)).toBe("python-leak");
   });
