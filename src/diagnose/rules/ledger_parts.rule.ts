@@ -8,7 +8,6 @@ import type { Bytes } from "../../model/base/units.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { LedgerPartName } from "../../model/profile/ledger.js";
 import { fillsBlocks, keptMeanwhile } from "../causes/rarely_sampled_sites.js";
-import { makesNewBlocks, unseenCalls } from "../causes/unseen_calls.js";
 import { type PartGrowth, partGrowth } from "../evidence/ledger_growth.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
 import { isFirm } from "../series/growth.js";
@@ -21,6 +20,7 @@ import { settledBy } from "../wording/window_needed.js";
 import { frameText } from "../wording/words.js";
 import { mapsMore } from "./mapped_files.rule.js";
 import { type Finding, open, type Rule, silent } from "./rule.js";
+import { makesNewBlocks, unseenCalls } from "./unseen_calls.js";
 
 /** The verdict that growth of a ledger part indicates if no site is known. */
 const MEANING: Partial<Record<LedgerPartName, VerdictKind>> = {

@@ -7,9 +7,9 @@
 import { formatSlopeBriefly } from "../../model/base/numbers.js";
 import type { PartGrowth } from "../evidence/ledger_growth.js";
 import type { ProcessObservation } from "../evidence/observations.js";
-import type { Finding } from "../rules/rule.js";
 import { isFirm } from "../series/growth.js";
 import { adviceById } from "../wording/advice.js";
+import type { Finding } from "./rule.js";
 
 /** Share of the growth of malloc's memory by which the address space must have grown. */
 const LEAST_NEW = 0.5;
