@@ -12,6 +12,7 @@
 import { nodeAt, type ObjectGraph } from "../cpython/heap/index.js";
 import type { Address } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
+import { wordsTo } from "./words_to.js";
 
 /** Storage, tensor, object: a tensor's buffer is three steps away; only memory kept by a graph is further. */
 const MOST_PASSES = 3;
@@ -37,7 +38,7 @@ export function conservativeOwners(
   for (let pass = 0; pass < MOST_PASSES && wanted.size > 0; pass++) {
     const next = new Map<Address, number>();
     const leads = new Uint32Array(addresses.length);
-    for (const { place, row } of wordsLeadingTo(objects, wanted)) {
+    for (const { place, row } of wordsTo(objects.copy.contents(), wanted)) {
       leads[row] = (leads[row] ?? 0) + 1;
       if (owners[row] !== 0 || leads[row] > MOST_LEADS) {
         continue;
@@ -54,35 +55,4 @@ export function conservativeOwners(
     wanted = new Map([...next].filter(([, row]) => owners[row] === 0));
   }
   return Array.from(owners);
-}
-
-/**
- * A bit filter over words, 32 MiB in size. It quickly rejects most of the many millions of words.
- */
-const FILTER_BITS = 2 ** 22;
-
-function wordsLeadingTo(
-  { copy }: ObjectGraph,
-  wanted: ReadonlyMap<Address, number>,
-): { place: Address; row: number }[] {
-  const filter = new Uint32Array(FILTER_BITS / 32);
-  for (const address of wanted.keys()) {
-    const bit = (address >>> 3) & (FILTER_BITS - 1);
-    filter[bit >>> 5] = (filter[bit >>> 5] ?? 0) | (1 << (bit & 31));
-  }
-  const found: { place: Address; row: number }[] = [];
-  for (const { start, words } of copy.contents()) {
-    let place = start;
-    for (let at = 0; at + 1 < words.length; at += 2, place += 8) {
-      const low = words[at] ?? 0;
-      const bit = (low >>> 3) & (FILTER_BITS - 1);
-      if ((((filter[bit >>> 5] ?? 0) >>> (bit & 31)) & 1) === 1) {
-        const row = wanted.get(low + (words[at + 1] ?? 0) * 2 ** 32);
-        if (row !== undefined) {
-          found.push({ place, row });
-        }
-      }
-    }
-  }
-  return found;
 }

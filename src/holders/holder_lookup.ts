@@ -25,6 +25,7 @@ import { HeapWindows } from "../cpython/heap/memory/heap_windows.js";
 import { heapLayout } from "../cpython/heap/memory/layout.js";
 import { blockBytes } from "../cpython/heap/memory/memory_blocks.js";
 import { type CodeUses, CodeUsesReader } from "../cpython/heap/objects/code_uses.js";
+import { readWords } from "../cpython/heap/objects/small_objects.js";
 import {
   SHAPE_DICT,
   SHAPE_LIST,
@@ -43,6 +44,8 @@ import { pathTo } from "../model/heap/heap_paths.js";
 import { handlesSite, librarySite } from "../model/profile/lookup_sites.js";
 import { censusBatch } from "../recording/census_batch.js";
 import type { CensusBatch, HolderBatch, HolderRow } from "../recording/types.js";
+import { cellResults } from "./cell_results.js";
+import { collectorOf } from "./collector_state.js";
 import { conservativeOwners } from "./conservative_owners.js";
 import { isOwnFile, puttersInto } from "./container_putters.js";
 import { graphHolder, hasTensors, isOfGraph } from "./graph_holder.js";
@@ -56,6 +59,7 @@ import { libraryObjects, type ObjectsOfType } from "./library_objects.js";
 import { informativeness, isConclusive } from "./lookup_quality.js";
 import type { LookupRequest, LookupSite, SampledStack, UnsampledTraces } from "./lookup_request.js";
 import { structureOwners } from "./native_structures.js";
+import { stillReferenced } from "./still_referenced.js";
 import { stillRunning } from "./still_running.js";
 
 /**
@@ -69,6 +73,8 @@ const MOST_SNAPSHOTS = 2;
  * already freed during a lookup.
  */
 const MOST_LOOKUPS_OF_NEW = 3;
+/** Share of the addresses that must be held to name the holder. */
+const LEAST_FOUND = 0.2;
 /** Maximum number of objects per container entry; with more, the entries themselves grow. */
 const MOST_OF_ENTRY = 100;
 /** Memory that a lookup may take is proportional to the number of objects: about 65 bytes for each. */
@@ -245,7 +251,16 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): FoundRow[] 
   if (isDeep) {
     lookUpOwners(structureOwners, addresses.filter(isLoose));
   }
-  return sites.map((site) => rowOf(objects, site, owners, isDeep, graphs));
+  const unheld = addresses.filter(isLoose).flatMap((address) => owners.get(address) ?? []);
+  const places = new Set(unheld.map((node) => float64At(objects.graph.address, node)));
+  const referenced = stillReferenced(objects.copy.source, places);
+  return sites.map((site) => rowOf(objects, site, { owners, referenced }, isDeep, graphs));
+}
+
+interface FoundOwners {
+  readonly owners: ReadonlyMap<Address, NodeId>;
+  /** Addresses of the owners that nothing holds, if a word in the program's memory refers to them. */
+  readonly referenced: ReadonlySet<Address>;
 }
 
 function once<Value>(make: () => Value): () => Value {
@@ -259,7 +274,7 @@ function once<Value>(make: () => Value): () => Value {
 function rowOf(
   objects: ObjectGraph,
   { site, python, addresses, swelling }: LookupSite,
-  owners: ReadonlyMap<Address, NodeId>,
+  { owners, referenced }: FoundOwners,
   isDeep: boolean,
   graphs: (() => Holder | null) | null,
 ): FoundRow {
@@ -286,12 +301,23 @@ function rowOf(
   const raw = python && isDeep && !moved ? addresses.filter(isRaw).length : 0;
   const looked = python || moved ? nodes.length + raw : addresses.length;
   const unknown = looked - held - garbage;
+  const isReferenced = (node: NodeId, n: number) =>
+    ways[n] === "native" && (moved || referenced.has(float64At(objects.graph.address, node)));
+  // A block that was unmapped meanwhile shows nothing.
+  const isGone = (address: Address) =>
+    !owners.has(address) && readWords(objects.copy.source, address, 1) === null;
+  const gone = python || moved ? 0 : addresses.filter(isGone).length;
+  const unreferenced = Math.max(0, unknown - nodes.filter(isReferenced).length - gone);
   const ofGraphs = unknown > looked / 2 ? graphs : null;
   const heldNodes = nodes.filter((_, n) => ways[n] === "held");
-  const holder = ofGraphs === null ? holderOf(objects, heldNodes) : ofGraphs();
+  // The holder of a few is not the holder of the site's memory.
+  const ofMost = held >= LEAST_FOUND * looked ? heldNodes : [];
+  const holder =
+    ofGraphs === null ? (holderOf(objects, ofMost) ?? cellResults(objects, ofMost)) : ofGraphs();
   const withGraph = heldNodes.filter((node) => isOfGraph(objects, node)).length;
   const graph = withGraph + (ofGraphs === null ? 0 : unknown);
-  return { site, madeAt: null, looked, held, garbage, graph, ...wordsOf(objects, holder) };
+  const counts = { looked, held, garbage, graph, unreferenced };
+  return { site, madeAt: null, ...counts, ...wordsOf(objects, holder) };
 }
 
 /** Types whose table grows with their contents; a torn one may seem to have any size. */
@@ -383,24 +409,4 @@ function wordsOf(
     bound: best ? boundOf(objects, best.node) : 0,
     objects: best?.objects ?? 0,
   };
-}
-
-/** struct gc_generation: a list head of two words, then int threshold, int count. */
-const THRESHOLD = 16;
-const COUNT = 20;
-
-/** The state of the garbage collector of the main interpreter; null if it cannot be read. */
-function collectorOf(python: PythonRuntime): HolderBatch["collector"] {
-  const { layout, memory, mainInterpreter } = python;
-  const start = mainInterpreter + layout.interpreter.gc;
-  const words = new Uint8Array(4);
-  const integer = (address: number) =>
-    memory.readInto(address, words) === 4 ? new DataView(words.buffer).getInt32(0, true) : null;
-  const enabled = integer(start + layout.gc.enabled);
-  const young = start + layout.gc.generations;
-  const youngThreshold = integer(young + THRESHOLD);
-  const youngCount = integer(young + COUNT);
-  return enabled === null || youngThreshold === null || youngCount === null
-    ? null
-    : { enabled: enabled !== 0, youngCount, youngThreshold };
 }

@@ -11,6 +11,9 @@
  *     control ─────────────────────────────┐        mask, next to that word: buckets - 1, a power of two minus 1
  *     block   [bucket]...[bucket] padding   [a byte per bucket] [16]
  *
+ * SQLite and others put a word of their own before each block, and keep pointers to a header inside a block. So a word
+ * may also point 8 bytes into a block, or anywhere into a wanted one.
+ *
  * Among several objects, the one with the fewest blocks in between is the owner. Memory reachable only from a
  * module's state or a library's variables has no owner.
  */
@@ -18,6 +21,7 @@
 import { bytesInPlace, FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
 import { HashedAddresses } from "../cpython/heap/memory/hashed_addresses.js";
 import { blockBytes } from "../cpython/heap/memory/memory_blocks.js";
+import { lastAtMost } from "../cpython/heap/objects/owned_buffers.js";
 import {
   SHAPE_BYTEARRAY,
   SHAPE_BYTES,
@@ -91,6 +95,9 @@ class Structures {
   readonly #sizes: Bytes[] = [];
   #bytesLeft = MOST_BYTES;
   #wantedLeft: number;
+  /** Of wanted blocks, ascending. */
+  readonly wantedStarts: readonly Address[];
+  readonly wantedEnds: readonly Address[];
 
   /** Once all of `wanted` are found, the search stops. */
   constructor(
@@ -98,6 +105,9 @@ class Structures {
     readonly wanted: ReadonlySet<Address>,
   ) {
     this.#wantedLeft = wanted.size;
+    const { copy, layout } = objects;
+    this.wantedStarts = [...wanted].sort((a, b) => a - b);
+    this.wantedEnds = this.wantedStarts.map((start) => start + blockBytes(copy, layout, start));
   }
 
   followObject(node: NodeId): void {
@@ -127,11 +137,27 @@ class Structures {
     const { copy } = this.objects;
     for (let place = start; place + WORD <= start + bytes; place += WORD) {
       const word = copy.word(place);
-      if (word > 0 && word % 16 === 0) {
+      if (word <= 0 || word % WORD !== 0) {
+        continue;
+      }
+      const around = this.#wantedAround(word);
+      if (around > 0) {
+        this.#addBlock(around, owner);
+      } else if (word % 16 === WORD) {
+        this.#addBlock(word - WORD, owner);
+      } else {
         // Tables first: the last bucket, just before the control bytes, can look like the head of a block.
         this.#addBlock(this.#tableAround(word, place) || word, owner);
       }
     }
+  }
+
+  /** The wanted block that an address is in, but does not begin; 0 if there is none. */
+  #wantedAround(address: Address): Address {
+    const { wantedEnds, wantedStarts } = this;
+    const at = lastAtMost(wantedStarts.length, (n) => itemAt(wantedStarts, n), address);
+    const start = wantedStarts[at] ?? address;
+    return address > start && address < (wantedEnds[at] ?? 0) ? start : 0;
   }
 
   /** Does nothing if no block begins there or it was already visited. */

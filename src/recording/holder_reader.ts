@@ -1,7 +1,7 @@
 import type { Pid, TimeMs } from "../model/base/units.js";
 import { numberedCell } from "../model/profile/frame_text.js";
 import { checkTable, demand, record } from "./batch_check.js";
-import type { HolderBatch, HolderLookup, HolderRow } from "./types.js";
+import type { FoundHolder, HolderBatch, HolderLookup, HolderRow } from "./types.js";
 
 const ROW = {
   site: "string",
@@ -35,7 +35,11 @@ export class HolderReader {
     demand(Array.isArray(rows), "holders.rows is not a list");
     for (const row of rows) {
       checkTable(row, ROW, "a holder");
-      const { putters } = record(row, "a holder");
+      const { putters, unreferenced } = record(row, "a holder");
+      demand(
+        unreferenced === undefined || Number.isFinite(unreferenced),
+        "a holder's count is not a number",
+      );
       demand(Array.isArray(putters), "a holder's putters are not a list");
       for (const putter of putters) {
         checkTable(putter, PUTTER, "functions that add to a holder");
@@ -57,7 +61,7 @@ export class HolderReader {
       const row = { ...one, foundMs: timeMs };
       const before = older.get(row.site);
       older.delete(row.site);
-      const found = before && isTorn(row) ? { ...before, ...countsOf(row) } : row;
+      const found = before ? mergedWith(before, row) : row;
       return { ...found, madeAt: row.madeAt ?? before?.madeAt ?? null };
     });
     this.#byPid.set(batch.pid, { ...batch, rows: [...merged, ...older.values()] });
@@ -72,6 +76,26 @@ export class HolderReader {
     const cells = this.#cells;
     return cells.size === 0 ? strings : strings.map((text) => cells.get(text) ?? text);
   }
+}
+
+/**
+ * A lookup that found less than an earlier one does not refute it: the program may have replaced the holder while it was
+ * copied. Memory that is unreferenced is so in every lookup.
+ */
+function mergedWith(before: FoundHolder, row: FoundHolder): FoundHolder {
+  if (isTorn(row)) {
+    return { ...before, ...countsOf(row) };
+  }
+  if (isHeldByNobody(row) && before.path.length > 0 && before.held >= LEAST_HELD * before.looked) {
+    return before;
+  }
+  const { looked, unreferenced } = row;
+  return unreferenced === undefined || before.unreferenced === undefined || before.looked === 0
+    ? row
+    : {
+        ...row,
+        unreferenced: Math.min(unreferenced, (before.unreferenced / before.looked) * looked),
+      };
 }
 
 /** Objects or a graph of tensors hold it, but no common holder was found. */
@@ -109,6 +133,6 @@ export function heldShare(rows: readonly HolderRow[]): number {
   return rows.reduce((sum, { held, garbage }) => sum + held + garbage, 0) / Math.max(1, looked);
 }
 
-function countsOf({ looked, held, garbage, graph }: HolderRow) {
-  return { looked, held, garbage, graph };
+function countsOf({ looked, held, garbage, graph, unreferenced = 0 }: HolderRow) {
+  return { looked, held, garbage, graph, unreferenced };
 }

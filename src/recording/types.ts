@@ -115,7 +115,7 @@ export interface HolderLookup extends Omit<HolderBatch, "rows"> {
   readonly rows: readonly FoundHolder[];
 }
 
-interface FoundHolder extends HolderRow {
+export interface FoundHolder extends HolderRow {
   readonly foundMs: TimeMs;
 }
 
@@ -127,6 +127,12 @@ export interface HolderRow {
   readonly held: number;
   readonly garbage: number;
   readonly graph: number;
+  /**
+   * Of those that nothing holds: the number that certainly no Python object refers to. A block that no object leads to,
+   * or an object whose address is nowhere in the program's memory. The others are referred to by an object that the
+   * lookup could not follow, or by C code. Absent in older recordings.
+   */
+  readonly unreferenced?: number;
   /** Empty: no common path was found. */
   readonly path: readonly string[];
   readonly type: string;

@@ -18,6 +18,7 @@ function holder(site: string, path: readonly string[]): HolderEvidence {
     held: 40,
     garbage: 0,
     graph: 0,
+    unreferenced: null,
     holder: { path: [...path], type: "dict", retainedBytes: 1_000_000, entries: 40 },
     bound: null,
   };

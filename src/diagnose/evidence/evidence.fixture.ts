@@ -19,6 +19,7 @@
  *     forked 43 10s                              time of the fork; default: the start
  *     holder record held=40 path=app>history type=list entries=900 bound=0 at=20s
  *     holder record held=40 path=app>history putter=keep callers=record,replay
+ *     holder record held=0 unreferenced=2               a lookup that found no holder; default: nothing refers to it
  *     holder polars.Frame library=yes held=40 path=app>frames      of a census type, not allocated by malloc
  * holder socket.socket made=serve held=40 path=app>pool       of open files, sockets or threads, and what
  * creates them
@@ -354,6 +355,9 @@ function holderOf(
     held: number("held"),
     garbage: number("garbage"),
     graph: number("graph"),
+    unreferenced: options.has("unreferenced")
+      ? number("unreferenced")
+      : 40 - number("held") - number("garbage") - number("graph"),
     holder:
       path.length === 0
         ? null

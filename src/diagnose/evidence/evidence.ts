@@ -59,6 +59,8 @@ export interface HolderEvidence {
   readonly garbage: number;
   /** Number kept by an autograd graph. */
   readonly graph: number;
+  /** Of those that nothing holds: the number that certainly no Python object refers to; null if unknown. */
+  readonly unreferenced: number | null;
   /** null if no common holder was found. */
   readonly holder: HolderJson | null;
   /** Callers of the only function that adds items to it. */

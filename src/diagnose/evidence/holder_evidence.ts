@@ -23,7 +23,19 @@ function holdersOf(
   framesOf: (stack: StackId) => readonly FrameJson[],
 ): HolderEvidence[] {
   return rows.map(
-    ({ site, foundMs, madeAt, looked, held, garbage, graph, bound, putters, ...row }) => ({
+    ({
+      site,
+      foundMs,
+      madeAt,
+      looked,
+      held,
+      garbage,
+      graph,
+      bound,
+      putters,
+      unreferenced,
+      ...row
+    }) => ({
       pid,
       site,
       foundMs,
@@ -32,6 +44,7 @@ function holdersOf(
       held,
       garbage,
       graph,
+      unreferenced: unreferenced ?? null,
       holder: row.path.length === 0 ? null : holderJson({ ...row, foundMs }, putters),
       callers: putters.length === 1 ? (putters[0] as Putter).callers : [],
       bound: bound > 0 ? bound : null,

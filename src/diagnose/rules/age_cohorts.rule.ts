@@ -44,7 +44,7 @@ export const ageCohorts: Rule = {
               }[largest.course]
             }.`,
           )
-        : silent("No allocation made during this window is still live.");
+        : silent("No sampled allocation made during this window is still live.");
     }
     const kept = suspects.reduce((sum, { slope }) => sum + slope, 0);
     const all = growthShown(total, kept);

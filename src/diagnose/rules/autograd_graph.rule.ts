@@ -32,7 +32,11 @@ export const autogradGraph: Rule = {
     const tensors = suspects.filter((site) => inGraph(site) ?? (several && ofPasses(site)));
     const slope = tensors.reduce((sum, suspect) => sum + suspect.slope, 0);
     if (all === 0 || slope < MOST_OF_GROWTH * all) {
-      return silent("No autograd graph accumulates.");
+      return silent(
+        suspects.some((suspect) => inGraph(suspect) === null)
+          ? "No holder was looked up, so it is unknown whether the growing memory belongs to autograd graphs."
+          : "No autograd graph accumulates.",
+      );
     }
     return {
       says: "leak",

@@ -20,6 +20,7 @@ import { settledBy } from "../wording/window_needed.js";
 import { frameText } from "../wording/words.js";
 import { mapsMore } from "./mapped_files.rule.js";
 import { type Finding, open, type Rule, silent } from "./rule.js";
+import { makesNewBlocks, unseenCalls } from "./unseen_calls.js";
 
 /** The verdict that growth of a ledger part indicates if no site is known. */
 const MEANING: Partial<Record<LedgerPartName, VerdictKind>> = {
@@ -103,7 +104,10 @@ export const ledgerParts: Rule = {
       if (keptBySites(observations) >= LEAST_UNUSED * first.rise) {
         return silent(detail);
       }
-      return tellsWithoutSites(observations, first.rise) ? touched(detail) : unseen(detail);
+      if (!tellsWithoutSites(observations, first.rise)) {
+        return unseen(detail);
+      }
+      return makesNewBlocks(target, first) ? unseenCalls(target, detail) : touched(detail);
     }
     const weight = UNSURE.has(first.part) ? 0.6 : 0.7;
     const found = { says: "leak", kind, weight, detail } as const;
@@ -228,8 +232,8 @@ function filled(
 }
 
 /**
- * The agent sees every malloc call. If malloc's memory grows but no site does, pages of older blocks become
- * resident when they are first written.
+ * If malloc's memory grows, but neither a site nor the address space does, pages of older blocks become resident when
+ * they are first written.
  */
 function touched(detail: string): Finding {
   return {

@@ -87,3 +87,24 @@ test("growth is not attributed to old blocks if a site allocated as much in part
   const before = text.replace("leaps 15 at 46s", "fills 9 by 30s");
   expect(says(before)).toMatchObject({ says: "no leak", kind: "warm-up" });
 });
+
+describe("growth of malloc that no site shows", () => {
+  const text = `rssBytes 40 + 1/s
+    anonRssBytes 30 + 1/s
+    ledger.malloc.used 10 + 1/s
+    site poll churns 0.1`;
+
+  test("new blocks come from calls that the agent does not see", () => {
+    const { verdict: diagnosed, advice } = diagnose(evidenceOf(`${text}\nvmsBytes 300 + 1/s`));
+    expect(diagnosed.kind).toBe("native-leak");
+    expect(diagnosed.summary).toMatch(
+      /3\.5 GiB\/h more in malloc, by calls .*resolved malloc before/,
+    );
+    expect(advice.map(({ id }) => id)).toEqual(["TM-A031"]);
+  });
+
+  test("blocks that existed before are written, while the address space does not grow", () => {
+    expect(says(`${text}\nvmsBytes 300`)).toMatchObject({ says: "no leak", kind: "warm-up" });
+    expect(verdict(`${text}\nvmsBytes 300`)).not.toBe("native-leak");
+  });
+});

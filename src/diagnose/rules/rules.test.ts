@@ -1,9 +1,12 @@
 import { describe, expect, test } from "vitest";
+import { present } from "../../model/base/present.js";
 import { VERDICT_KINDS } from "../../model/documents/diagnosis_document.js";
 import { evidenceOf } from "../evidence/evidence.fixture.js";
+import { headlineOf } from "../sites/headline_frame.js";
 import { ruleFinding, verdict } from "../verdict/verdict.fixture.js";
 import { diagnose } from "../verdict/verdict.js";
 import { ADVICE } from "../wording/advice.js";
+import { frameText } from "../wording/words.js";
 
 describe("age-cohorts", () => {
   test("a site that keeps what it allocates is a leak, and its line the first suspect", () => {
@@ -130,8 +133,21 @@ describe("native-memory", () => {
     expect(detail(python)).toMatch(/ comes from Python's own allocators, and no Python object/);
     expect(detail(python)).not.toMatch(/native code/);
     const native = "site copy keeps 1/s domain=native\nholder copy held=1";
-    expect(detail(native)).toMatch(/ was allocated by native code, and no Python object/);
+    expect(detail(native)).toMatch(
+      / was allocated by native code, and no Python object was found that leads to it: .* a C library keeps it/,
+    );
     expect(detail(`${python}\n${native}`)).toMatch(/native code or comes from Python's own/);
+  });
+
+  test("a lookup that found no holder does not show that nothing refers to the memory", () => {
+    const python = "anonRssBytes 40 + 1/s\nsite tick keeps 1/s domain=python";
+    const torn = `${python}\nholder tick held=0 unreferenced=3`;
+    expect(verdict(torn)).toBe("python-leak");
+    expect(ruleFinding("native-memory", torn)?.detail).toContain(
+      "holder of the growing memory was",
+    );
+    expect(verdict(`${python}\nholder tick held=0 unreferenced=38`)).toBe("native-leak");
+    expect(verdict(`${growing}\nholder encode held=0 unreferenced=3`)).toBe("python-leak");
   });
 
   test("looked up, and held: an array's buffer", () => {
@@ -438,4 +454,19 @@ test("every kind of leak has advice, and every piece of advice its own id", () =
   const calm = ["steady", "warm-up", "cache-plateau"];
   const leaks = VERDICT_KINDS.filter((kind) => !calm.includes(kind) && !kind.startsWith("gpu-"));
   expect(leaks.filter((kind) => !advised.has(kind))).toEqual([]);
+});
+
+test("memory of cells that IPython compiles one by one is of cells, and not of one of them", () => {
+  const cell = (n: number) => `<ipython-input-${n}-ab${n}>`;
+  const stacks = (numbers: readonly number[]) =>
+    numbers.map((n) => ({
+      id: n,
+      share: 1 / numbers.length,
+      frames: [{ function: "<module>", file: cell(n), line: 1, kind: "python" as const }],
+    }));
+  const history = evidenceOf("anonRssBytes 40 + 1/s\nsite cells keeps 1/s").sites?.sites[0];
+  const named = (numbers: readonly number[]) =>
+    frameText(headlineOf({ ...present(history), keptStacks: stacks(numbers) }));
+  expect(named([4])).toBe("<module> (In [4]:1)");
+  expect(named([4, 5, 6])).toBe("<module> (notebook cells)");
 });

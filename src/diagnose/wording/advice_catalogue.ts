@@ -45,12 +45,20 @@ export const OTHER_ADVICE: readonly Advice[] = [
   },
   {
     id: "TM-A030",
-    text: "Free the memory that the native code returns. tidemark run --native shows the C stack that allocates it.",
-    when: "Memory allocated by C or C++ code grows, and no Python object refers to it.",
+    text: "Free the memory that the native code returns, or delete what a C library keeps for an object (rows of an in-memory database, nodes of a document, buffers of a connection). tidemark run --native shows the C stack that allocates it.",
+    when: "Memory allocated by C or C++ code grows, and no Python object was found that leads to it.",
     kinds: ["native-leak"],
     before: "result = lib.encode(data)",
     after:
       "result = lib.encode(data)\ntry:\n    use(result)\nfinally:\n    lib.encode_free(result)",
+  },
+  {
+    id: "TM-A031",
+    text: "Start the program with tidemark run, which also sees calls of malloc through pointers that are resolved early; tidemark run --native shows their C stack.",
+    when: "Memory allocated by malloc grows, but after an attach no sampled call made it.",
+    kinds: [],
+    before: "tidemark attach 4242",
+    after: "tidemark run --native app.py",
   },
   {
     id: "TM-A040",

@@ -39,6 +39,16 @@ const isRegistry = ({ holder }: AdviceFacts): boolean =>
 
 export const HOLDER_ADVICE: readonly Advice[] = [
   {
+    id: "TM-A022",
+    text: "Clear the results of earlier cells, which IPython keeps in Out, _oh and _5: %reset -f out. End a cell with a semicolon to keep no result, or set c.InteractiveShell.cache_size = 0.",
+    when: "IPython or Jupyter keeps the result of each cell that is run.",
+    kinds: ["python-leak", "graph-retention"],
+    holder: /^dict of IPython results$/,
+    insteadOf: ["TM-A002"],
+    before: "load(path)",
+    after: "load(path);   # or: %reset -f out",
+  },
+  {
     id: "TM-A005",
     text: "Store the text of the error (traceback.format_exc()), not the exception. An exception refers to its traceback, which refers to the locals of every frame.",
     named: (name, { holdsTracebacks }) =>

@@ -285,7 +285,7 @@ function notSeenOf(stood: boolean, { follow }: AttachOptions): string[] {
   return [
     stood
       ? "The program's environment had armed the agent before this recording began."
-      : "Attached to a running program: earlier allocations are not in the profile.",
+      : "Attached to a running program: earlier allocations are not in the profile, nor are calls of malloc through pointers that it resolved before (ctypes, cffi).",
     ...(stood || follow === false
       ? []
       : ["Programs that it starts from now on are not profiled: attach to each of them."]),

@@ -7,7 +7,8 @@
  *
  * So larger containers are read again, each with its table, between two steps of the program. Items added since
  * the copy are not in it and are left out. A tuple never moves, but a new one may have been copied while it was
- * filled, or be at the address of a former one.
+ * filled, or be at the address of a former one. The same is true for numpy's arrays of objects, which programs replace
+ * by longer ones.
  *
  * Pausing the program would avoid repeated attempts, but the pause would last for the whole pass over the
  * containers, which grows with the heap, and would be needed for each lookup.
@@ -20,10 +21,12 @@ import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapPages } from "../memory/heap_pages.js";
 import type { HeapLayout } from "../memory/layout.js";
 import { wordAt } from "../memory/words.js";
-import { readKeys, readWords } from "../objects/small_objects.js";
+import { referencesInArray } from "../objects/object_arrays.js";
+import { isCount, readKeys, readWords } from "../objects/small_objects.js";
 import {
   SHAPE_DICT,
   SHAPE_LIST,
+  SHAPE_NDARRAY,
   SHAPE_ORDERED_DICT,
   SHAPE_SET,
   SHAPE_TUPLE,
@@ -43,6 +46,7 @@ const FILLED = 0.9;
 const MOST_CONTAINERS = 20_000;
 /** Headers of lists, dicts and sets. A set's first small table is inside the set and is not a separate one. */
 const HEAD_WORDS = 6;
+const ARRAY_HEAD_WORDS = 9;
 
 /**
  * `address` and `row`: columns of the objects of the copy. Reports objects that no longer exist or are under
@@ -77,11 +81,14 @@ export class ContainerRenewal {
 
   /** Does the same for an object that is about to be visited, if it is a large container; `at`: its index. */
   visit(object: Address, type: TypeRow, at: number): void {
-    const place = COUNT_AT[this.types.of(type).shape] ?? 0;
-    if (place === 0 || at < 0 || wordAt(this.copy.words, at + place / 4) < FEWEST_ITEMS) {
-      return;
-    }
-    if (this.#visits > 0) {
+    const { copy, types } = this;
+    const { shape } = types.of(type);
+    const place = COUNT_AT[shape] ?? 0;
+    const isLarge =
+      shape === SHAPE_NDARRAY
+        ? itemsOf(copy, types, object, type) >= FEWEST_ITEMS
+        : place > 0 && at >= 0 && wordAt(copy.words, at + place / 4) >= FEWEST_ITEMS;
+    if (isLarge && this.#visits > 0) {
       this.#visits -= 1;
       this.renew(object, type);
     }
@@ -91,7 +98,9 @@ export class ContainerRenewal {
   renew(object: Address, type: TypeRow): boolean {
     const { copy, layout, types } = this;
     const { source } = copy;
-    const isTuple = types.of(type).shape === SHAPE_TUPLE;
+    const { shape } = types.of(type);
+    const isTuple = shape === SHAPE_TUPLE;
+    const headWords = shape === SHAPE_NDARRAY ? ARRAY_HEAD_WORDS : HEAD_WORDS;
     const items = copy.word(object + 16);
     for (let attempt = 0; ; attempt++) {
       if (attempt > 0) {
@@ -101,19 +110,20 @@ export class ContainerRenewal {
         pause();
         source.refresh(); // a moved table may be in newly mapped memory
       }
-      const head = readWords(source, object, HEAD_WORDS);
+      const head = readWords(source, object, headWords);
       // Another object is there now, or none.
       const isAnother = isTuple && head?.[2] !== items;
-      if (head === null || head[0] === 0 || head[1] !== types.of(type).address || isAnother) {
+      const isOther = head === null || head[1] !== types.of(type).address || isAnother;
+      if (isOther || !isCount(float64At(head, 0), layout)) {
         return false;
       }
-      const table = tableOf(source, layout, types.of(type).shape, object, head);
+      const table = tableOf(source, layout, shape, object, head);
       if (table === null || !(table.bytes < this.#left)) {
         return true;
       }
       this.#left -= table.bytes;
       copy.renew(table.address, table.bytes, false);
-      copy.renew(object, HEAD_WORDS * 8, false);
+      copy.renew(object, headWords * 8, false);
       // The table belonged to the container during the whole read, and was not a new one being filled.
       const whole = copy.index(table.address + table.bytes - 8) >= 0;
       const { knownBy } = table;
@@ -127,12 +137,20 @@ export class ContainerRenewal {
 
 /** Number of items; -1 if it is no container or cannot be read. */
 function itemsOf(copy: HeapPages, types: TypeTable, object: Address, type: TypeRow): number {
-  const place = COUNT_AT[types.of(type).shape] ?? 0;
-  return place > 0 ? copy.word(object + place) : -1;
+  const { shape } = types.of(type);
+  const place = COUNT_AT[shape] ?? 0;
+  return shape === SHAPE_NDARRAY
+    ? referencesInArray(object, (address) => copy.word(address))
+    : place > 0
+      ? copy.word(object + place)
+      : -1;
 }
 
 /** A dict or a set that grows puts its items into the new table one by one, after that table became its own. */
 function isFilled(copy: HeapPages, object: Address, { items, stride, end, count }: Table): boolean {
+  if (count === null) {
+    return true;
+  }
   let found = 0;
   for (let at = items; at < end; at += stride) {
     found += copy.word(at) > 0 ? 1 : 0;
@@ -172,10 +190,10 @@ interface Table {
   readonly bytes: Bytes;
   /**
    * Offsets of the table's address and of the number of items in the container; null if the table is part of
-   * the container.
+   * the container, and for a container that may have empty items.
    */
   readonly knownBy: Bytes | null;
-  readonly count: Bytes;
+  readonly count: Bytes | null;
   /** The first item's word, the number of items, and the end of the items. */
   readonly items: Address;
   readonly stride: Bytes;
@@ -199,6 +217,10 @@ function tableOf(
   if (shape === SHAPE_LIST) {
     // 16 size  24 items
     return plainTable(word(3), word(2) * 8, 8, { knownBy: 24, count: 16 });
+  }
+  if (shape === SHAPE_NDARRAY) {
+    const items = referencesInArray(object, (address) => readWords(memory, address, 1)?.[0] ?? -1);
+    return items > 0 ? plainTable(word(2), items * 8, 8, { knownBy: 16, count: null }) : null;
   }
   if (shape === SHAPE_SET) {
     // 24 used  32 mask  40 table: key, hash

@@ -19,7 +19,7 @@ import { heapRegions } from "../memory/heap_regions.js";
 import type { HeapLayout } from "../memory/layout.js";
 import { ownBytes } from "../objects/object_size.js";
 import { lastAtMost } from "../objects/owned_buffers.js";
-import { readKeys, readWords } from "../objects/small_objects.js";
+import { isCount, readKeys, readWords } from "../objects/small_objects.js";
 import {
   SHAPE_BYTES,
   SHAPE_DEQUE,
@@ -352,9 +352,9 @@ class ValueRenewal {
   /** The type of the object at an address now; negative if there is none. */
   #typeAt(address: Address): TypeRow {
     const [count = 0, type = 0] = readWords(this.copy.source, address, 2) ?? [];
-    // A free block has the address of the next one at the place of an object's count.
-    const high = Math.floor(count / 2 ** 32) % (this.layout.countFlags ? 2 ** 16 : 2 ** 32);
-    return count > 0 && high === 0 ? this.types.find(type >>> 0, Math.floor(type / 2 ** 32)) : -1;
+    return isCount(count, this.layout)
+      ? this.types.find(type >>> 0, Math.floor(type / 2 ** 32))
+      : -1;
   }
 
   /** The object at an address now, after copying it again; null if there is none. */

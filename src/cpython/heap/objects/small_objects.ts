@@ -29,6 +29,11 @@ export function readBytes(memory: Memory, address: Address, length: Bytes): Uint
   return memory.readInto(address, bytes) === length ? bytes : null;
 }
 
+/** Whether an object's first word is its reference count: a free block has the address of the next one there. */
+export function isCount(word: number, { countFlags }: HeapLayout): boolean {
+  return word > 0 && Math.floor(word / 2 ** 32) % (countFlags ? 2 ** 16 : 2 ** 32) === 0;
+}
+
 export function readWords(memory: Memory, address: Address, words: number): Float64Array | null {
   const bytes = readBytes(memory, address, words * 8);
   return bytes === null ? null : wordsOf(bytes);
