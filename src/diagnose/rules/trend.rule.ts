@@ -5,7 +5,8 @@ import {
 } from "../../model/base/numbers.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
 import { isFirm, risesLate, smallestRise } from "../series/growth.js";
-import { memoryName } from "../series/total_growth.js";
+import { type Swings, swingsOf, swingsText } from "../series/swings.js";
+import { measureName, memoryName } from "../series/total_growth.js";
 import { settledBy } from "../wording/window_needed.js";
 import { type Finding, open, type Rule, silent } from "./rule.js";
 
@@ -21,16 +22,15 @@ export const trend: Rule = {
     if (isFirm(rss) || target.grows("rssBytes")) {
       return grows(observations);
     }
-    if (rss.low > 0 && rss.late.slope > 0 && rss.rise >= SMALLEST_SEEN_BYTES) {
-      return {
-        says: "no leak",
-        kind: "steady",
-        weight: 0.45,
-        detail: `${name} rises by ${formatSlopeBriefly(rss.slope)}, to ${formatBytesBriefly(rss.level)} now: too little, or for too short a time, to be significant on its own.`,
-      };
-    }
     if (isOpen(observations)) {
       return undecided(observations);
+    }
+    const swings = swingsOf(rss.readings);
+    if (swings !== null) {
+      return fluctuates(observations, swings);
+    }
+    if (rss.low > 0 && rss.rise >= SMALLEST_SEEN_BYTES) {
+      return { says: "no leak", kind: "steady", weight: 0.45, detail: notSure(observations) };
     }
     if (risesLate(rss)) {
       return silent(
@@ -59,13 +59,44 @@ export const trend: Rule = {
       says: "no leak",
       kind: "steady",
       weight: 0.5,
-      detail: `${name} is ${formatBytesBriefly(rss.level)}, and ${rss.low > 0 ? `its growth (${formatSlopeBriefly(rss.slope)}) is not significant` : "does not grow"}.`,
+      detail:
+        rss.low > 0
+          ? notSure(observations)
+          : `${name} is ${formatBytesBriefly(rss.end.bytes)}, and does not grow.`,
     };
   },
 };
 
+/** Memory that rose and fell, or does so repeatedly: neither flat, nor a cache. */
+function fluctuates({ total, windowMs }: Observations, swings: Swings): Finding {
+  const text = swingsText(swings, total.end.bytes);
+  const now = `${formatBytesBriefly(total.end.bytes)} ${measureName(total.end)} after ${formatDurationBriefly(windowMs)}`;
+  return {
+    says: "no leak",
+    kind: "steady",
+    weight: SWINGS_WEIGHT,
+    detail: `${memoryName(total)} ${text}.`,
+    sentence: `Memory ${text}: ${now}.`,
+  };
+}
+
+/** A rise whose interval excludes zero, but which is small, or has ended, or may do so. */
+function notSure({ total }: Observations): string {
+  const { slope, low, high, late, rise, spanMs, level } = total;
+  const rose = `${memoryName(total)} rose by ${formatBytesBriefly(rise)} in the last ${formatDurationBriefly(spanMs)} (${formatSlopeBriefly(slope)}, 95 % interval ${formatSlopeBriefly(low)} to ${formatSlopeBriefly(high)}), to ${formatBytesBriefly(total.end.bytes)}`;
+  if (late.low <= 0) {
+    return `${rose}, but the last third of the window shows no certain rise (${formatSlopeBriefly(late.low)} to ${formatSlopeBriefly(late.high)}).`;
+  }
+  const least = smallestRise(spanMs, level);
+  return rise < least
+    ? `${rose}: less than ${formatBytesBriefly(least)}, which programs that do not leak gain in such a time.`
+    : `${rose}, but more and more slowly.`;
+}
+
 /** A rise that is visible in a chart although it is too small to be significant. */
 const SMALLEST_SEEN_BYTES = 1_000_000;
+/** More than a filled cache, which is then part of the swing, and less than any finding that names a cause. */
+const SWINGS_WEIGHT = 0.61;
 /** Without an agent, a shorter window can miss a slow leak. */
 const SHORT_WITHOUT_AGENT_MS = 60_000;
 

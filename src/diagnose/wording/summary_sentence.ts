@@ -4,7 +4,7 @@ import {
   formatShare,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
-import type { Bytes } from "../../model/base/units.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
 import type {
   DiagnosisJson,
   SuspectJson,
@@ -12,7 +12,7 @@ import type {
 } from "../../model/documents/diagnosis_document.js";
 import type { Evidence } from "../evidence/evidence.js";
 import type { Observations } from "../evidence/observations.js";
-import type { TotalGrowth } from "../series/total_growth.js";
+import { measureName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { frameText } from "./words.js";
@@ -81,11 +81,12 @@ export function causeSentence(
 /** The verdict in one sentence: kind, site, holder, growth rate and time to the limit. */
 export function summaryOf(
   kind: VerdictKind,
-  { evidence, total, processes, windowMs, bounded }: Observations,
+  observations: Observations,
   growth: DiagnosisJson["growth"],
   accused: readonly SiteJudgement[],
   suspects: readonly SuspectJson[],
 ): string {
+  const { bounded } = observations;
   const [first] = accused;
   const parts = [WHAT[kind]];
   const [filling] = bounded;
@@ -119,11 +120,7 @@ export function summaryOf(
   } else if (growth.bytesPerHour > 0 && !HARMLESS.has(kind)) {
     parts.push(`${formatBytesBriefly(growth.bytesPerHour)}/h`);
   } else {
-    const held =
-      evidence.selection === undefined
-        ? levelOf(total, processes.length)
-        : `${formatBytesBriefly(liveBytes(evidence))} live`;
-    parts.push(`${held} after ${formatDurationBriefly(windowMs)}`);
+    parts.push(levelText(observations));
   }
   if (growth.msToLimit > 0) {
     parts.push(
@@ -146,9 +143,26 @@ function rateOf(
     : whole;
 }
 
-function levelOf({ metric, level }: TotalGrowth, processes: number): string {
-  const bytes = formatBytesBriefly(level);
-  return metric === "rssBytes" ? `${bytes} resident` : `${bytes} in ${processes} processes`;
+/** "15 MiB resident after 60 s", as the header shows it; "30 MiB PSS in 4 processes after 60 s". */
+export function levelText({ evidence, total: { end }, windowMs }: Observations): string {
+  const after = `after ${formatDurationBriefly(windowMs)}`;
+  if (evidence.selection !== undefined) {
+    return `${formatBytesBriefly(liveBytes(evidence))} live ${after}`;
+  }
+  const processes = runningAtEnd(evidence);
+  const count = processes === 1 ? "" : ` in ${processes} processes`;
+  return `${formatBytesBriefly(end.bytes)} ${measureName(end)}${count} ${after}`;
+}
+
+/** A recording ends a little after its program. */
+const END_MS: Millis = 1000;
+
+/** Number of processes that ran until the end of the window; at least 1. */
+function runningAtEnd({ processes, window }: Evidence): number {
+  const running = processes.filter(
+    ({ endedMs }) => endedMs === null || endedMs >= window.endMs - END_MS,
+  );
+  return Math.max(1, running.length);
 }
 
 function liveBytes({ sites }: Evidence): Bytes {
