@@ -6,7 +6,8 @@ import {
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
 import { isFirm, risesLate, smallestRise } from "../series/growth.js";
 import { type Swings, swingsOf, swingsText } from "../series/swings.js";
-import { measureName, memoryName } from "../series/total_growth.js";
+import { memoryName } from "../series/total_growth.js";
+import { levelText } from "../wording/summary_sentence.js";
 import { settledBy } from "../wording/window_needed.js";
 import { type Finding, open, type Rule, silent } from "./rule.js";
 
@@ -25,7 +26,7 @@ export const trend: Rule = {
     if (isOpen(observations)) {
       return undecided(observations);
     }
-    const swings = swingsOf(rss.readings);
+    const swings = rss.metric === rss.end.metric ? swingsOf(rss.readings) : null;
     if (swings !== null) {
       return fluctuates(observations, swings);
     }
@@ -34,7 +35,7 @@ export const trend: Rule = {
     }
     if (risesLate(rss)) {
       return silent(
-        `${name} rises by ${formatSlopeBriefly(rss.late.slope)} in the last third of the window, to ${formatBytesBriefly(rss.level)}.`,
+        `${name} rises by ${formatSlopeBriefly(rss.late.slope)} in the last third of the window, to ${formatBytesBriefly(rss.end.bytes)}.`,
       );
     }
     if (rss.shape === "stepped") {
@@ -42,7 +43,7 @@ export const trend: Rule = {
         says: "no leak",
         kind: "steady",
         weight: 0.45,
-        detail: `${name} rose in one or two steps, to ${formatBytesBriefly(rss.level)}, and is flat between them.`,
+        detail: `${name} rose in one or two steps, to ${formatBytesBriefly(rss.end.bytes)}, and is flat between them.`,
       };
     }
     // Growth at the start: the rise of the whole window minus the rise after the first third.
@@ -52,7 +53,7 @@ export const trend: Rule = {
         says: "no leak",
         kind: "warm-up",
         weight: 0.5,
-        detail: `${name} rose by ${formatBytesBriefly(atStart)} at the start and has been flat since, at ${formatBytesBriefly(rss.level)}.`,
+        detail: `${name} rose by ${formatBytesBriefly(atStart)} at the start and has been flat since, at ${formatBytesBriefly(rss.end.bytes)}.`,
       };
     }
     return {
@@ -68,15 +69,15 @@ export const trend: Rule = {
 };
 
 /** Memory that rose and fell, or does so repeatedly: neither flat, nor a cache. */
-function fluctuates({ total, windowMs }: Observations, swings: Swings): Finding {
+function fluctuates(observations: Observations, swings: Swings): Finding {
+  const { total } = observations;
   const text = swingsText(swings, total.end.bytes);
-  const now = `${formatBytesBriefly(total.end.bytes)} ${measureName(total.end)} after ${formatDurationBriefly(windowMs)}`;
   return {
     says: "no leak",
     kind: "steady",
     weight: SWINGS_WEIGHT,
     detail: `${memoryName(total)} ${text}.`,
-    sentence: `Memory ${text}: ${now}.`,
+    sentence: `Memory ${text}: ${levelText(observations)}.`,
   };
 }
 
@@ -121,7 +122,7 @@ function undecided({ total, windowMs, evidence }: Observations): Finding {
 /** The trend alone does not show the kind of growth, so the finding asks for the evidence that would. */
 function grows({ total, suspects, evidence }: Observations): Finding {
   const name = memoryName(total);
-  const detail = `${name} grows by ${formatSlopeBriefly(total.slope)}, to ${formatBytesBriefly(total.level)} now`;
+  const detail = `${name} grows by ${formatSlopeBriefly(total.slope)}, to ${formatBytesBriefly(total.end.bytes)} now`;
   return evidence.sites || suspects.length > 0
     ? silent(`${detail}.`)
     : {

@@ -174,7 +174,7 @@ export function isFirm(growth: Growth): boolean {
  * Growth that is too slow to reach the threshold of the window, but even, precisely measured, and significant if
  * it continues for a day. The last third grows at about the same rate, so it is not the end of a start-up.
  */
-export function isSlowAndSure({ shape, slope, low, high, late, spanMs, rise, level }: Growth): boolean {
+function isSlowAndSure({ shape, slope, low, high, late, spanMs, rise, level }: Growth): boolean {
   const daily = Math.max(SMALLEST_DAILY.bytes, SMALLEST_DAILY.share * level);
   const { shortMs, shortBytes, longMs, longBytes } = SMALLEST_SURE;
   const position = Math.max(0, Math.min(1, (spanMs - shortMs) / (longMs - shortMs)));

@@ -8,6 +8,7 @@ import { handleSuspect, namedHolder } from "../causes/named_holder.js";
 import { type Unranked, withPutter } from "../causes/putters.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
+import { isFirm } from "../series/growth.js";
 import { growthShown } from "../series/total_growth.js";
 import type { Backlog } from "../sites/accumulation.js";
 import { headlineOf } from "../sites/headline_frame.js";
@@ -44,7 +45,9 @@ export function accusedBy(
   kind: VerdictKind,
   observations: Observations,
 ): Accused {
-  const slope = explainedSlope ?? (growth ?? observations.total).slope;
+  const { total } = observations;
+  const found = explainedSlope ?? (growth ?? total).slope;
+  const slope = isFirm(total) ? Math.min(found, total.slope) : found;
   const handles = handleSuspect(observations, kind, slope);
   const makes = kind === "handle-leak" && (handles?.site.keptStacks.length ?? 0) > 0;
   if (handles !== null && (makes || suspects.length === 0)) {
@@ -109,9 +112,20 @@ export function suspectsOf(
   });
   const read = readers.map((suspect) => ({ ...unadvised(suspect, readers), reads: true as const }));
   const kept = beside.map((suspect) => unadvised(suspect, accused));
-  return [...made.slice(0, 1), ...read, ...made.slice(1), ...kept].map((suspect, at) => ({
+  return [...withoutThose(made.slice(0, 1), kept), ...read, ...made.slice(1), ...kept].map((suspect, at) => ({
     ...suspect,
     rank: at + 1,
+  }));
+}
+
+/** What sites keep for each handle is part of the growth with the handles, and is shown separately. */
+function withoutThose(handles: readonly Unranked[], kept: readonly Unranked[]): Unranked[] {
+  const sum = (figure: "share" | "growthBytesPerHour") =>
+    kept.reduce((total, suspect) => total + suspect[figure], 0);
+  return handles.map((suspect) => ({
+    ...suspect,
+    share: Math.max(0, suspect.share - sum("share")),
+    growthBytesPerHour: Math.max(0, suspect.growthBytesPerHour - sum("growthBytesPerHour")),
   }));
 }
 

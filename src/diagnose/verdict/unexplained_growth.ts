@@ -7,7 +7,7 @@ import type { Millis } from "../../model/base/units.js";
 import { moreObjects } from "../evidence/object_growth.js";
 import type { Observations } from "../evidence/observations.js";
 import { type Finding, open } from "../rules/rule.js";
-import { isFirm, isSlowAndSure, risesLate } from "../series/growth.js";
+import { isFirm, risesLate, smallestRise } from "../series/growth.js";
 import { memoryName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import { mayKeep, SMALLEST_KEPT_BYTES } from "../sites/suspects.js";
@@ -32,12 +32,12 @@ export function unexplainedGrowth(
   const name = memoryName(total);
   if (!isFirm(total) && risesLate(total)) {
     return open(
-      `${name} rises by ${formatSlopeBriefly(total.late.slope)} in the last third of the window, to ${formatBytesBriefly(total.level)}: that began too late to distinguish a leak from a temporary load, and ${settledBy(neededMs)}.`,
+      `${name} rises by ${formatSlopeBriefly(total.late.slope)} in the last third of the window, to ${formatBytesBriefly(total.end.bytes)}: that began too late to distinguish a leak from a temporary load, and ${settledBy(neededMs)}.`,
       WEIGHT,
       neededMs,
     );
   }
-  const grows = `${name} grows by ${formatSlopeBriefly(total.slope)} (${formatSlopeBriefly(total.low)} to ${formatSlopeBriefly(total.high)}), to ${formatBytesBriefly(total.level)} now`;
+  const grows = `${name} grows by ${formatSlopeBriefly(total.slope)} (${formatSlopeBriefly(total.low)} to ${formatSlopeBriefly(total.high)}), to ${formatBytesBriefly(total.end.bytes)} now`;
   if (total.shape === "short" || total.slope <= 0) {
     return open(
       `No rule has a verdict on ${formatDurationBriefly(windowMs)} of this program: ${settledBy(neededMs)}.`,
@@ -45,10 +45,10 @@ export function unexplainedGrowth(
       neededMs,
     );
   }
-  if (isSlowAndSure(total)) {
-    return growsSlowly(observations, grows);
-  }
   const part = calm === null || calm.kind === "steady" ? "" : ` ${calm.detail}`;
+  if (total.rise < smallestRise(total.spanMs, total.level)) {
+    return growsSlowly(observations, grows, part);
+  }
   return open(
     `${grows}, and no measurement explains it yet: ${settledBy(neededMs)}.${part}`,
     WEIGHT,
@@ -64,7 +64,11 @@ const JUDGED_SHARE = 2 / 3;
 const MOST_TYPES = 3;
 
 /** A slow but certain rise: its rate, what it adds in a day, and what sites and censuses show so far. */
-function growsSlowly({ total, windowMs, sites, evidence }: Observations, grows: string): Finding {
+function growsSlowly(
+  { total, windowMs, sites, evidence }: Observations,
+  grows: string,
+  part: string,
+): Finding {
   const neededMs = Math.max(1.9 * windowMs, ENOUGH_KEPT_BYTES / total.slope / JUDGED_SHARE);
   const histories = evidence.sites;
   const site = histories
@@ -81,7 +85,7 @@ function growsSlowly({ total, windowMs, sites, evidence }: Observations, grows: 
   const counted = more.length === 0 ? [] : [`censuses count ${more.join(", ")}`];
   const known = [...kept, ...counted].join("; ");
   return open(
-    `${grows}: slowly, but evenly, and ${formatBytesBriefly(total.slope * DAY_MS)} a day if it continues; ${settledBy(neededMs)}.${known === "" ? "" : ` So far: ${known}.`}`,
+    `${grows}: slowly, but evenly, and ${formatBytesBriefly(total.slope * DAY_MS)} a day if it continues; ${settledBy(neededMs)}.${known === "" ? "" : ` So far: ${known}.`}${part}`,
     WEIGHT,
     neededMs,
   );

@@ -1,7 +1,6 @@
 import {
   formatBytesBriefly,
   formatDurationBriefly,
-  formatShare,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
@@ -15,6 +14,7 @@ import type { Observations } from "../evidence/observations.js";
 import { measureName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
+import { fillingParts } from "./filling_cache.js";
 import { frameText } from "./words.js";
 
 const MS_PER_HOUR = 3_600_000;
@@ -91,11 +91,8 @@ export function summaryOf(
   const parts = [WHAT[kind]];
   const [filling] = bounded;
   if (kind === "cache-plateau" && filling && filling.holder.entries < filling.bound) {
-    const { holder, bound } = filling;
     parts[0] = "A cache is filling up to its bound";
-    parts.push(
-      `${holder.path.join(" → ")} is ${formatShare(holder.entries / bound)} full (${holder.entries.toLocaleString("en-US")} of ${bound.toLocaleString("en-US")} entries)`,
-    );
+    parts.push(...fillingParts(filling, observations, growth));
   } else if (first?.backlog) {
     parts[0] = "A backlog grows: items arrive faster than they are consumed";
     parts.push(originOf(kind, first));

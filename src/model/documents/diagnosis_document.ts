@@ -68,7 +68,7 @@ export interface SuspectJson {
    * memory at that time.
    */
   atEnd?: true;
-  /** It did not create the objects, but adds them to the holder; its figures are those of the creating sites. */
+  /** It did not create the objects, but adds them to the holder; its figures, its share too, repeat those of the creating sites. */
   puts?: true;
   /** The allocator; "device": torch's GPU allocator. */
   domain: "python" | "native" | "mapped" | "files" | "device";
