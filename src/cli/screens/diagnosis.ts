@@ -154,7 +154,8 @@ const EXCEEDS = 1.1;
 
 function baseOf({ suspects, growth }: DiagnosisJson): string {
   const kept = suspects.reduce(
-    (sum, { puts, reads, growthBytesPerHour }) => sum + (puts || reads ? 0 : growthBytesPerHour),
+    (sum, { puts, reads, partOf, growthBytesPerHour }) =>
+      sum + (puts || reads || partOf ? 0 : growthBytesPerHour),
     0,
   );
   return growth.bytesPerHour > 0 && kept > EXCEEDS * growth.bytesPerHour
@@ -175,7 +176,9 @@ function growthWords(document: DiagnosisJson, suspect: SuspectJson): string {
       ? "little memory"
       : suspect.puts
         ? `stores what other suspects allocate, ${rate}`
-        : `${rate}, ${formatShare(suspect.share)} of ${baseOf(document)}`;
+        : suspect.partOf !== undefined
+          ? `${rate}, part of suspect ${suspect.partOf}`
+          : `${rate}, ${formatShare(suspect.share)} of ${baseOf(document)}`;
   const live =
     suspect.liveBytes > 0 ? `, ${formatBytes(suspect.liveBytes)} ${stateOf(suspect)}` : "";
   return `${what}${growth}${live}`;

@@ -38,7 +38,8 @@ export const ageCohorts: Rule = {
     const same = suspects.filter(({ site }) => site.place === first.site.place);
     const ofPlace = same.reduce((sum, { slope }) => sum + slope, 0);
     const keptBytes = same.reduce((sum, suspect) => sum + suspect.keptBytes, 0);
-    const exceeds = isFirm(total) && kept > EXCEEDS * total.slope;
+    // Growth that began during the window is faster at the end.
+    const exceeds = isFirm(total) && kept > EXCEEDS * Math.max(total.slope, total.late.slope);
     const rate =
       windowMs < SHORTEST_WINDOW_MS
         ? ""

@@ -6,7 +6,7 @@ import {
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
 import { isFirm, risesLate, smallestRise } from "../series/growth.js";
 import { type Swings, swingsOf, swingsText } from "../series/swings.js";
-import { memoryName } from "../series/total_growth.js";
+import { levelNow, memoryName } from "../series/total_growth.js";
 import { levelText } from "../wording/summary_sentence.js";
 import { settledBy } from "../wording/window_needed.js";
 import { type Finding, open, type Rule, silent } from "./rule.js";
@@ -35,7 +35,7 @@ export const trend: Rule = {
     }
     if (risesLate(rss)) {
       return silent(
-        `${name} rises by ${formatSlopeBriefly(rss.late.slope)} in the last third of the window, to ${formatBytesBriefly(rss.end.bytes)}.`,
+        `${name} rises by ${formatSlopeBriefly(rss.late.slope)} in the last third of the window, to ${formatBytesBriefly(levelNow(rss))}.`,
       );
     }
     if (rss.shape === "stepped") {
@@ -43,7 +43,7 @@ export const trend: Rule = {
         says: "no leak",
         kind: "steady",
         weight: 0.45,
-        detail: `${name} rose in one or two steps, to ${formatBytesBriefly(rss.end.bytes)}, and is flat between them.`,
+        detail: `${name} rose in one or two steps, to ${formatBytesBriefly(levelNow(rss))}, and is flat between them.`,
       };
     }
     // Growth at the start: the rise of the whole window minus the rise after the first third.
@@ -53,7 +53,7 @@ export const trend: Rule = {
         says: "no leak",
         kind: "warm-up",
         weight: 0.5,
-        detail: `${name} rose by ${formatBytesBriefly(atStart)} at the start and has been flat since, at ${formatBytesBriefly(rss.end.bytes)}.`,
+        detail: `${name} rose by ${formatBytesBriefly(atStart)} at the start and has been flat since, at ${formatBytesBriefly(levelNow(rss))}.`,
       };
     }
     return {
@@ -63,7 +63,7 @@ export const trend: Rule = {
       detail:
         rss.low > 0
           ? notSure(observations)
-          : `${name} is ${formatBytesBriefly(rss.end.bytes)}, and does not grow.`,
+          : `${memoryName(rss.end)} is ${formatBytesBriefly(rss.end.bytes)}, and does not grow.`,
     };
   },
 };
@@ -84,7 +84,7 @@ function fluctuates(observations: Observations, swings: Swings): Finding {
 /** A rise whose interval excludes zero, but which is small, or has ended, or may do so. */
 function notSure({ total }: Observations): string {
   const { slope, low, high, late, rise, spanMs, level } = total;
-  const rose = `${memoryName(total)} rose by ${formatBytesBriefly(rise)} in the last ${formatDurationBriefly(spanMs)} (${formatSlopeBriefly(slope)}, 95 % interval ${formatSlopeBriefly(low)} to ${formatSlopeBriefly(high)}), to ${formatBytesBriefly(total.end.bytes)}`;
+  const rose = `${memoryName(total)} rose by ${formatBytesBriefly(rise)} in the last ${formatDurationBriefly(spanMs)} (${formatSlopeBriefly(slope)}, 95 % interval ${formatSlopeBriefly(low)} to ${formatSlopeBriefly(high)}), to ${formatBytesBriefly(levelNow(total))}`;
   if (late.low <= 0) {
     return `${rose}, but the last third of the window shows no certain rise (${formatSlopeBriefly(late.low)} to ${formatSlopeBriefly(late.high)}).`;
   }
@@ -122,7 +122,7 @@ function undecided({ total, windowMs, evidence }: Observations): Finding {
 /** The trend alone does not show the kind of growth, so the finding asks for the evidence that would. */
 function grows({ total, suspects, evidence }: Observations): Finding {
   const name = memoryName(total);
-  const detail = `${name} grows by ${formatSlopeBriefly(total.slope)}, to ${formatBytesBriefly(total.end.bytes)} now`;
+  const detail = `${name} grows by ${formatSlopeBriefly(total.slope)}, to ${formatBytesBriefly(levelNow(total))} now`;
   return evidence.sites || suspects.length > 0
     ? silent(`${detail}.`)
     : {

@@ -26,12 +26,17 @@ export function growthShown(total: TotalGrowth, kept: number): number {
 }
 
 /** The name of the memory that was measured, as the subject of a sentence. */
-export function memoryName({ metric }: TotalGrowth): string {
+export function memoryName({ metric }: Pick<TotalGrowth, "metric">): string {
   const names: Partial<Record<Metric, string>> = {
     treePssBytes: "PSS of the process tree",
     treeRssBytes: "The sum of RSS of the process tree",
   };
   return names[metric] ?? "RSS";
+}
+
+/** The last level of the memory that was measured: that of the header if it shows the same measure. */
+export function levelNow({ metric, level, end }: TotalGrowth): Bytes {
+  return metric === end.metric ? end.bytes : level;
 }
 
 /** "resident" for one process; for a tree the measure: "PSS". */

@@ -111,21 +111,10 @@ export function suspectsOf(
     advice: [], // the site that created the pages or the handle has the advice
   });
   const read = readers.map((suspect) => ({ ...unadvised(suspect, readers), reads: true as const }));
-  const kept = beside.map((suspect) => unadvised(suspect, accused));
-  return [...withoutThose(made.slice(0, 1), kept), ...read, ...made.slice(1), ...kept].map((suspect, at) => ({
+  const kept = beside.map((suspect) => ({ ...unadvised(suspect, accused), partOf: 1 }));
+  return [...made.slice(0, 1), ...read, ...made.slice(1), ...kept].map((suspect, at) => ({
     ...suspect,
     rank: at + 1,
-  }));
-}
-
-/** What sites keep for each handle is part of the growth with the handles, and is shown separately. */
-function withoutThose(handles: readonly Unranked[], kept: readonly Unranked[]): Unranked[] {
-  const sum = (figure: "share" | "growthBytesPerHour") =>
-    kept.reduce((total, suspect) => total + suspect[figure], 0);
-  return handles.map((suspect) => ({
-    ...suspect,
-    share: Math.max(0, suspect.share - sum("share")),
-    growthBytesPerHour: Math.max(0, suspect.growthBytesPerHour - sum("growthBytesPerHour")),
   }));
 }
 

@@ -8,7 +8,7 @@ import { moreObjects } from "../evidence/object_growth.js";
 import type { Observations } from "../evidence/observations.js";
 import { type Finding, open } from "../rules/rule.js";
 import { isFirm, risesLate, smallestRise } from "../series/growth.js";
-import { memoryName } from "../series/total_growth.js";
+import { levelNow, memoryName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import { mayKeep, SMALLEST_KEPT_BYTES } from "../sites/suspects.js";
 import { settledBy } from "../wording/window_needed.js";
@@ -32,12 +32,12 @@ export function unexplainedGrowth(
   const name = memoryName(total);
   if (!isFirm(total) && risesLate(total)) {
     return open(
-      `${name} rises by ${formatSlopeBriefly(total.late.slope)} in the last third of the window, to ${formatBytesBriefly(total.end.bytes)}: that began too late to distinguish a leak from a temporary load, and ${settledBy(neededMs)}.`,
+      `${name} rises by ${formatSlopeBriefly(total.late.slope)} in the last third of the window, to ${formatBytesBriefly(levelNow(total))}: that began too late to distinguish a leak from a temporary load, and ${settledBy(neededMs)}.`,
       WEIGHT,
       neededMs,
     );
   }
-  const grows = `${name} grows by ${formatSlopeBriefly(total.slope)} (${formatSlopeBriefly(total.low)} to ${formatSlopeBriefly(total.high)}), to ${formatBytesBriefly(total.end.bytes)} now`;
+  const grows = `${name} grows by ${formatSlopeBriefly(total.slope)} (${formatSlopeBriefly(total.low)} to ${formatSlopeBriefly(total.high)}), to ${formatBytesBriefly(levelNow(total))} now`;
   if (total.shape === "short" || total.slope <= 0) {
     return open(
       `No rule has a verdict on ${formatDurationBriefly(windowMs)} of this program: ${settledBy(neededMs)}.`,

@@ -9,8 +9,10 @@ import type {
   SuspectJson,
   VerdictKind,
 } from "../../model/documents/diagnosis_document.js";
+import type { LedgerPartName } from "../../model/profile/ledger.js";
+import { ledgerMetric } from "../../model/profile/series.js";
 import type { Evidence } from "../evidence/evidence.js";
-import type { Observations } from "../evidence/observations.js";
+import type { Observations, ProcessObservation } from "../evidence/observations.js";
 import { measureName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
@@ -141,15 +143,35 @@ function rateOf(
 }
 
 /** "15 MiB resident after 60 s", as the header shows it; "30 MiB PSS in 4 processes after 60 s". */
-export function levelText({ evidence, total: { end }, windowMs }: Observations): string {
+export function levelText({ evidence, target, total: { end }, windowMs }: Observations): string {
   const after = `after ${formatDurationBriefly(windowMs)}`;
   if (evidence.selection !== undefined) {
     return `${formatBytesBriefly(liveBytes(evidence))} live ${after}`;
   }
   const processes = runningAtEnd(evidence);
   const count = processes === 1 ? "" : ` in ${processes} processes`;
-  return `${formatBytesBriefly(end.bytes)} ${measureName(end)}${count} ${after}`;
+  return `${formatBytesBriefly(end.bytes)} ${measureName(end)}${count} ${after}${freeText(target, end.bytes)}`;
 }
+
+/** Free memory in the allocators that is worth a clause: bytes, and share of the resident memory. */
+const MUCH_FREE_BYTES: Bytes = 20_000_000;
+const MUCH_FREE_SHARE = 0.5;
+
+/** ", 108 MiB of it free inside Python's allocator": memory that the program no longer uses; "" if it is less than half. */
+function freeText(target: ProcessObservation, residentBytes: Bytes): string {
+  const last = (part: LedgerPartName) => target.readings(ledgerMetric(part)).values.at(-1) ?? 0;
+  const [python, malloc] = [last("python.free"), last("malloc.free")];
+  const free = python + malloc;
+  if (free < Math.max(MUCH_FREE_BYTES, MUCH_FREE_SHARE * residentBytes)) {
+    return "";
+  }
+  const mostIn = (bytes: Bytes) => bytes >= MOST_OF_FREE * free;
+  const where = mostIn(python) ? "Python's allocator" : mostIn(malloc) ? "malloc" : "Python's allocator and malloc";
+  const shown = mostIn(python) ? python : mostIn(malloc) ? malloc : free;
+  return `, ${formatBytesBriefly(shown)} of it free inside ${where}, which keeps it`;
+}
+
+const MOST_OF_FREE = 0.9;
 
 /** A recording ends a little after its program. */
 const END_MS: Millis = 1000;

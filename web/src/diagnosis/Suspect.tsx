@@ -45,7 +45,9 @@ export function Suspect({ suspect, own, target, window }: SuspectProps) {
             ? `become private: ${formatShare(share)} of all reads of objects created before the fork`
             : suspect.puts
               ? "stored there; allocated by other suspects"
-              : `${formatShare(share)} of the growth`}{" "}
+              : suspect.partOf !== undefined
+                ? `part of suspect ${suspect.partOf}`
+                : `${formatShare(share)} of the growth`}{" "}
         ·{" "}
         {type !== undefined && (
           <>
