@@ -56,7 +56,7 @@ export function readLedger(pid: Pid, depth: "cheap" | "full", places = new Ledge
   try {
     const breakBefore = breakOf(memory.mappings);
     const arenas = findArenas(memory, places.arenas);
-    const pools = 
+    const pools =
       arenas === null
         ? null
         : countPools(memory, arenas, depth === "cheap" ? SAMPLED_POOLS : undefined);

@@ -84,7 +84,12 @@ const SMALLEST_LONG = { bytes: 5_000_000, share: 0.02 };
  * rise in a judged part of 40 s and of 100 s or more.
  */
 const SMALLEST_DAILY = { bytes: 100_000_000, share: 0.05 };
-const SMALLEST_SURE = { shortMs: 40_000, shortBytes: 1_000_000, longMs: 90_000, longBytes: 300_000 };
+const SMALLEST_SURE = {
+  shortMs: 40_000,
+  shortBytes: 1_000_000,
+  longMs: 90_000,
+  longBytes: 300_000,
+};
 const DAY_MS: Millis = 86_400_000;
 /** Least and largest limit of the interval as a share of the slope, and least slope of the last third. */
 const SURE_LOW = 0.7;

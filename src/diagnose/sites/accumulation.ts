@@ -71,7 +71,10 @@ export function accumulationOf(
     return null;
   }
   const backlog = backlogOf(site, histories, startMs);
-  const { times: judged, values: live } = afterFirstThird({ times, values: Array.from(site.liveBytes) });
+  const { times: judged, values: live } = afterFirstThird({
+    times,
+    values: Array.from(site.liveBytes),
+  });
   const measured = (live.at(-1) ?? 0) - (live[0] ?? 0);
   const spanMs = (judged.at(-1) ?? 0) - (judged[0] ?? 0);
   // A line through a rise that began late is steeper than what was kept.

@@ -23,10 +23,7 @@ const WEIGHT = 0.6;
  * The whole tree grows, but no rule knows the cause: "not enough evidence yet" instead of a harmless verdict.
  * `calm`: what a harmless finding showed about a part; null if no rule has a verdict.
  */
-export function unexplainedGrowth(
-  observations: Observations,
-  calm: Finding | null,
-): Finding {
+export function unexplainedGrowth(observations: Observations, calm: Finding | null): Finding {
   const { total, windowMs } = observations;
   const neededMs = Math.max(windowMs + SHORTEST_MORE_MS, USUAL_WINDOW_MS, 2 * windowMs);
   const name = memoryName(total);

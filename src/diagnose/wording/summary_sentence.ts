@@ -166,7 +166,11 @@ function freeText(target: ProcessObservation, residentBytes: Bytes): string {
     return "";
   }
   const mostIn = (bytes: Bytes) => bytes >= MOST_OF_FREE * free;
-  const where = mostIn(python) ? "Python's allocator" : mostIn(malloc) ? "malloc" : "Python's allocator and malloc";
+  const where = mostIn(python)
+    ? "Python's allocator"
+    : mostIn(malloc)
+      ? "malloc"
+      : "Python's allocator and malloc";
   const shown = mostIn(python) ? python : mostIn(malloc) ? malloc : free;
   return `, ${formatBytesBriefly(shown)} of it free inside ${where}, which keeps it`;
 }
