@@ -3,10 +3,11 @@ import {
   formatDurationBriefly,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
 import { isFirm, risesLate, smallestRise } from "../series/growth.js";
 import { type Swings, swingsOf, swingsText } from "../series/swings.js";
-import { levelNow, memoryName } from "../series/total_growth.js";
+import { levelNow, memoryName, type TotalGrowth } from "../series/total_growth.js";
 import { levelText } from "../wording/summary_sentence.js";
 import { settledBy } from "../wording/window_needed.js";
 import { type Finding, open, type Rule, silent } from "./rule.js";
@@ -31,7 +32,7 @@ export const trend: Rule = {
       return fluctuates(observations, swings);
     }
     if (rss.low > 0 && rss.rise >= SMALLEST_SEEN_BYTES) {
-      return { says: "no leak", kind: "steady", weight: 0.45, detail: notSure(observations) };
+      return slowsDown(observations);
     }
     if (risesLate(rss)) {
       return silent(
@@ -46,9 +47,8 @@ export const trend: Rule = {
         detail: `${name} rose in one or two steps, to ${formatBytesBriefly(levelNow(rss))}, and is flat between them.`,
       };
     }
-    // Growth at the start: the rise of the whole window minus the rise after the first third.
-    const atStart = rss.wholeRise - Math.max(0, rss.rise);
-    if (atStart >= SMALLEST_RISE_BYTES && atStart > 0.1 * rss.level) {
+    const atStart = startRise(rss);
+    if (atStart > 0) {
       return {
         says: "no leak",
         kind: "warm-up",
@@ -81,6 +81,28 @@ function fluctuates(observations: Observations, swings: Swings): Finding {
   };
 }
 
+/** Growth at the start: the rise of the whole window minus the rise after the first third; 0 if it is small. */
+function startRise({ wholeRise, rise, level }: TotalGrowth): Bytes {
+  const atStart = wholeRise - Math.max(0, rise);
+  return atStart >= SMALLEST_RISE_BYTES && atStart > 0.1 * level ? atStart : 0;
+}
+
+/** A rise that is not certain to continue: the end of a warm-up if most of it was at the start. */
+function slowsDown(observations: Observations): Finding {
+  const { total } = observations;
+  const detail = notSure(observations);
+  const atStart = startRise(total);
+  return atStart > total.rise
+    ? {
+        says: "no leak",
+        kind: "warm-up",
+        weight: 0.45,
+        detail: `${memoryName(total)} rose by ${formatBytesBriefly(atStart)} at the start. ${detail}`,
+        sentence: `Memory grew mostly at the start, and much less since (a warm-up): ${levelText(observations)}.`,
+      }
+    : { says: "no leak", kind: "steady", weight: 0.45, detail };
+}
+
 /** A rise whose interval excludes zero, but which is small, or has ended, or may do so. */
 function notSure({ total }: Observations): string {
   const { slope, low, high, late, rise, spanMs, level } = total;
@@ -91,7 +113,7 @@ function notSure({ total }: Observations): string {
   const least = smallestRise(spanMs, level);
   return rise < least
     ? `${rose}: less than ${formatBytesBriefly(least)}, which programs that do not leak gain in such a time.`
-    : `${rose}, but more and more slowly.`;
+    : `${rose}, but the intervals of that time and of the last third include rates below ${formatSlopeBriefly(least / spanMs)}, the least that counts in such a window.`;
 }
 
 /** A rise that is visible in a chart although it is too small to be significant. */
