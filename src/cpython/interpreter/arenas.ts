@@ -57,7 +57,6 @@ export interface PythonArenas {
   readonly firstPools: Float64Array;
   readonly unusedFrom: Float64Array;
   readonly freePools: Uint32Array;
-  readonly totalPools: Uint32Array;
 }
 
 /** Where a process's arenas were found; passing it to the next call saves the search. */
@@ -166,7 +165,6 @@ function joined(several: readonly PythonArenas[]): PythonArenas {
         firstPools: Float64Array.from(column(({ firstPools }) => firstPools)),
         unusedFrom: Float64Array.from(column(({ unusedFrom }) => unusedFrom)),
         freePools: Uint32Array.from(column(({ freePools }) => freePools)),
-        totalPools: Uint32Array.from(column(({ totalPools }) => totalPools)),
       };
 }
 
@@ -340,11 +338,10 @@ function finish(rows: readonly Row[], shape: ArenaShape | null): PythonArenas | 
     firstPools: Float64Array.from(rows, (row) => firstPool(row.address, shape)),
     unusedFrom: Float64Array.from(rows, (row) => row.unusedFrom),
     freePools: Uint32Array.from(rows, (row) => row.free),
-    totalPools: Uint32Array.from(rows, (row) => row.total),
   };
 }
 
-/** Blocks of all pools that were ever used; one entry per pool, by arena and address. */
+/** Blocks of all pools that were ever used; one entry per pool or sampled pool, by arena and address. */
 export interface PoolCounts {
   readonly addresses: Float64Array;
   /** Bytes that each row represents: one pool, or in a sample this pool and those that follow it in the arena. */
