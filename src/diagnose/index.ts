@@ -27,7 +27,7 @@ export {
 export { processesForSites, processesToLookAt } from "./fleet/sites_wanted.js";
 export { assessGrowth } from "./series/growth.js";
 export { readingsAtWork } from "./series/readings.js";
-export { type TotalGrowth, totalGrowth } from "./series/total_growth.js";
+export { levelAtEnd, type TotalGrowth, totalGrowth } from "./series/total_growth.js";
 export { theilSen } from "./series/trend.js";
 export { framesOf, SiteHistoryBuilder } from "./sites/site_history.js";
 export { judgeSites, type SiteCourse, type SiteJudgement } from "./sites/suspects.js";

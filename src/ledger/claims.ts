@@ -5,7 +5,7 @@
 
 import type { PoolCounts, PythonArenas } from "../cpython/interpreter/arenas.js";
 import type { AddressRange } from "../linux/memory/memory.js";
-import { float64At, itemAt, uint32At } from "../model/base/columns.js";
+import { float64At, itemAt } from "../model/base/columns.js";
 import type { Address } from "../model/base/units.js";
 import type { LedgerPartName } from "../model/profile/ledger.js";
 import type { GlibcHeap } from "../native/glibc_heap.js";
@@ -41,8 +41,8 @@ export function claimsOf(
   brk: Break = { before: 0, now: 0 },
 ): Claim[] {
   const claims: Claim[] = [];
-  if (arenas !== null) {
-    const ranges = pools === null ? freeOfArenas(arenas) : freeOfPools(arenas, pools);
+  if (arenas !== null && pools !== null) {
+    const ranges = freeOfPools(arenas, pools);
     for (const range of arenaRanges(arenas)) {
       claims.push({ ...range, used: "python.used", free: { part: "python.free", ranges } });
     }
@@ -95,41 +95,24 @@ function apart(claims: Claim[]): Claim[] {
   return result;
 }
 
-/** Each pool's free blocks, spread over the pool. */
+/** Each pool's free blocks, spread over the pool, or over those that it represents. */
 function freeOfPools(arenas: PythonArenas, pools: PoolCounts): FreeRanges {
   const { poolBytes } = arenas;
   const order = Uint32Array.from(pools.addresses, (_, index) => index).sort(
     (a, b) => float64At(pools.addresses, a) - float64At(pools.addresses, b),
   );
   const starts: number[] = [];
+  const ends: number[] = [];
   const shares: number[] = [];
   for (const index of order) {
     const share = 1 - float64At(pools.usedBytes, index) / poolBytes;
     if (share > 0) {
       starts.push(float64At(pools.addresses, index));
+      ends.push(float64At(pools.addresses, index) + float64At(pools.spans, index));
       shares.push(share);
     }
   }
-  return withEnds(starts, shares, poolBytes, neverUsed(arenas));
-}
-
-/** For a cheap reading: only free pools, spread over the used part of the arena. */
-function freeOfArenas(arenas: PythonArenas): FreeRanges {
-  const { poolBytes, arenaBytes, addresses, freePools, totalPools } = arenas;
-  const rows = Array.from(addresses, (start, row) => ({ start, row })).sort(
-    (a, b) => a.start - b.start,
-  );
-  const shareOf = (row: number): number => {
-    const carved =
-      (float64At(arenas.unusedFrom, row) - float64At(arenas.firstPools, row)) / poolBytes;
-    const free = uint32At(freePools, row) - (uint32At(totalPools, row) - carved);
-    return carved > 0 ? Math.max(0, free / carved) : 0;
-  };
-  return {
-    starts: Float64Array.from(rows, ({ start }) => start),
-    ends: Float64Array.from(rows, ({ start }) => start + arenaBytes),
-    shares: Float64Array.from(rows, ({ row }) => shareOf(row)),
-  };
+  return withWhole({ starts, ends, shares }, neverUsed(arenas));
 }
 
 /** Pools that were never used; resident only if the kernel used huge pages. */
@@ -139,14 +122,16 @@ function neverUsed({ addresses, unusedFrom, arenaBytes }: PythonArenas): Address
   }).filter(({ start, end }) => end > start);
 }
 
-function withEnds(
-  starts: readonly Address[],
-  shares: readonly number[],
-  bytes: number,
+function withWhole(
+  partly: { readonly starts: Address[]; readonly ends: Address[]; readonly shares: number[] },
   whole: readonly AddressRange[],
 ): FreeRanges {
   const rows = [
-    ...starts.map((start, index) => ({ start, end: start + bytes, share: itemAt(shares, index) })),
+    ...partly.starts.map((start, index) => ({
+      start,
+      end: itemAt(partly.ends, index),
+      share: itemAt(partly.shares, index),
+    })),
     ...whole.map(({ start, end }) => ({ start, end, share: 1 })),
   ].sort((a, b) => a.start - b.start);
   return {

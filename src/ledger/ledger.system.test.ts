@@ -139,6 +139,16 @@ own = mmap.mmap(-1, 12 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); own.
 say([sum(a.nbytes for a in arrays), int(table.memory_usage().sum())])
 `;
 
+test("blocks that are free in pools that are partly used: a cheap reading samples the pools", async () => {
+  const text = 'kept = ["s%d" % i * 20 for i in range(600_000)][::200]\nsay(len(kept))\n';
+  const { pid } = await kept(startPython(anyInterpreter(), text));
+  const [full, cheap] = [readLedger(pid, "full"), readLedger(pid, "cheap")];
+  expectWhole(cheap);
+  expect(bytesOf(full, "python.free")).toBeGreaterThan(80 * MIB);
+  expectNear(bytesOf(cheap, "python.free"), bytesOf(full, "python.free"), 0.03);
+  expectNear(bytesOf(cheap, "python.used"), bytesOf(full, "python.used"), 0.5);
+});
+
 test.skipIf(environment.packagesPython === null)(
   "arrays, tables, mapped files and shared memory are where they belong",
   async () => {

@@ -43,7 +43,7 @@ export function buildCommand(): Command {
     .argument("<target>", "process id, Python or not, or path of a core file", parsePidOrCore)
     .option("--children", "also show its descendants, with shared and private dirty memory")
     .option("--watch", "refresh every second, until q or Ctrl-C")
-    .option("--cheap", "read only arenas and free lists: a few ms for any heap size");
+    .option("--cheap", "read a sample of pools: a few ms for any heap size");
   withListOptions(command, "children", SHOWN_CHILDREN);
   withCommonOptions(command, "stdout");
   return withExamples(

@@ -106,7 +106,7 @@ function printEvidence(screen: Screen, document: DiagnosisJson): void {
 function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJson): void {
   const { paint } = screen;
   const pid = placeInTree(document, suspect);
-  const head = suspect.reads ? readingWords(suspect) : growthWords(suspect);
+  const head = suspect.reads ? readingWords(suspect) : growthWords(document, suspect);
   printLabelled(screen, `Suspect ${suspect.rank}`, `${head}${pid}`, paint.bold);
   const frames = suspect.stack.slice(0, MOST_FRAMES);
   for (const [index, frame] of frames.reverse().entries()) {
@@ -149,7 +149,21 @@ function placeInTree({ target }: DiagnosisJson, { pid, processes = [] }: Suspect
   return pid === target.pid ? "" : ` in process ${pid}`;
 }
 
-function growthWords(suspect: SuspectJson): string {
+/** Suspects that grow by this many times the growth of the program: its other memory is freed, or not resident. */
+const EXCEEDS = 1.1;
+
+function baseOf({ suspects, growth }: DiagnosisJson): string {
+  const kept = suspects.reduce(
+    (sum, { puts, reads, partOf, growthBytesPerHour }) =>
+      sum + (puts || reads || partOf ? 0 : growthBytesPerHour),
+    0,
+  );
+  return growth.bytesPerHour > 0 && kept > EXCEEDS * growth.bytesPerHour
+    ? "what all sites keep"
+    : "the growth";
+}
+
+function growthWords(document: DiagnosisJson, suspect: SuspectJson): string {
   if (suspect.atEnd) {
     return `${formatBytes(suspect.liveBytes)} live when memory ran out, ${formatShare(suspect.share)} of all live bytes at that time`;
   }
@@ -157,11 +171,14 @@ function growthWords(suspect: SuspectJson): string {
   const what = suspect.type === undefined ? "" : `${oneLine(suspect.type)} objects: `;
   const rate =
     step === undefined ? `${formatSignedBytes(hour)}/h` : `${formatSignedBytes(step)} a step`;
-  const put = suspect.puts ? " put there" : "";
   const growth =
-    (step ?? hour) > 0
-      ? `${rate}${put}, ${formatShare(suspect.share)} of the growth`
-      : "little memory";
+    (step ?? hour) <= 0
+      ? "little memory"
+      : suspect.puts
+        ? `stores what other suspects allocate, ${rate}`
+        : suspect.partOf !== undefined
+          ? `${rate}, part of suspect ${suspect.partOf}`
+          : `${rate}, ${formatShare(suspect.share)} of ${baseOf(document)}`;
   const live =
     suspect.liveBytes > 0 ? `, ${formatBytes(suspect.liveBytes)} ${stateOf(suspect)}` : "";
   return `${what}${growth}${live}`;

@@ -100,13 +100,14 @@ function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
 }
 
 /** Omitted for a run that is too short. */
-function printGrowth(screen: Screen, { series }: SummaryJson): void {
+function printGrowth(screen: Screen, { series, pss }: SummaryJson): void {
+  const measure = pss === undefined ? "" : "PSS ";
   const { growthLowBytesPerHour: low, growthHighBytesPerHour: high } = series;
   if (low !== undefined && high !== undefined) {
     printFacts(screen, "Growth", [
-      formatGrowthInterval(series.growthBytesPerHour, low, high),
-      `minimum ${formatBytes(series.minBytes)}`,
-      `baseline ${formatBytes(series.baselineBytes)}`,
+      `${formatGrowthInterval(series.growthBytesPerHour, low, high)}${series.growthOfRss === true ? " of the sum of RSS" : ""}`,
+      `${measure}minimum ${formatBytes(series.minBytes)}`,
+      `${measure}baseline ${formatBytes(series.baselineBytes)}`,
     ]);
   }
 }

@@ -57,7 +57,6 @@ export interface PythonArenas {
   readonly firstPools: Float64Array;
   readonly unusedFrom: Float64Array;
   readonly freePools: Uint32Array;
-  readonly totalPools: Uint32Array;
 }
 
 /** Where a process's arenas were found; passing it to the next call saves the search. */
@@ -166,7 +165,6 @@ function joined(several: readonly PythonArenas[]): PythonArenas {
         firstPools: Float64Array.from(column(({ firstPools }) => firstPools)),
         unusedFrom: Float64Array.from(column(({ unusedFrom }) => unusedFrom)),
         freePools: Uint32Array.from(column(({ freePools }) => freePools)),
-        totalPools: Uint32Array.from(column(({ totalPools }) => totalPools)),
       };
 }
 
@@ -340,13 +338,14 @@ function finish(rows: readonly Row[], shape: ArenaShape | null): PythonArenas | 
     firstPools: Float64Array.from(rows, (row) => firstPool(row.address, shape)),
     unusedFrom: Float64Array.from(rows, (row) => row.unusedFrom),
     freePools: Uint32Array.from(rows, (row) => row.free),
-    totalPools: Uint32Array.from(rows, (row) => row.total),
   };
 }
 
-/** Blocks of all pools that were ever used; one entry per pool, by arena and address. */
+/** Blocks of all pools that were ever used; one entry per pool or sampled pool, by arena and address. */
 export interface PoolCounts {
   readonly addresses: Float64Array;
+  /** Bytes that each row represents: one pool, or in a sample this pool and those that follow it in the arena. */
+  readonly spans: Float64Array;
   /** Bytes in use, including the pool's header and the rest at its end; 0 for a free pool. */
   readonly usedBytes: Float64Array;
   readonly usedBlocks: Uint32Array;
@@ -354,27 +353,39 @@ export interface PoolCounts {
   readonly unread: number;
 }
 
-/** Reads the header of each pool. */
-export function countPools(memory: Memory, arenas: PythonArenas): PoolCounts {
+/** Reads the header of each pool; of more than `most` pools, an even sample of about that many. */
+export function countPools(
+  memory: Memory,
+  arenas: PythonArenas,
+  most = Number.POSITIVE_INFINITY,
+): PoolCounts {
   const { poolBytes, firstPools, unusedFrom, indexes } = arenas;
-  const most = firstPools.reduce(
+  const all = firstPools.reduce(
     (sum, first, row) => sum + ((unusedFrom[row] ?? 0) - first) / poolBytes,
     0,
   );
-  const addresses = new Float64Array(most);
-  const usedBytes = new Float64Array(most);
-  const usedBlocks = new Uint32Array(most);
+  const step = poolBytes * Math.max(1, Math.ceil(all / most));
+  const rows = firstPools.reduce(
+    (sum, first, row) => sum + Math.ceil(Math.max(0, (unusedFrom[row] ?? 0) - first) / step),
+    0,
+  );
+  const addresses = new Float64Array(rows);
+  const spans = new Float64Array(rows);
+  const usedBytes = new Float64Array(rows);
+  const usedBlocks = new Uint32Array(rows);
   const words = new ResidentWords(memory);
   let count = 0;
   let unread = 0;
   firstPools.forEach((first, row) => {
-    for (let pool = first; pool < (unusedFrom[row] ?? 0); pool += poolBytes) {
+    const end = unusedFrom[row] ?? 0;
+    for (let pool = first; pool < end; pool += step) {
       const used = words.word32(pool);
       const size = (words.word32(pool + 36) + 1) * 16;
       const capacity = Math.floor((poolBytes - POOL_HEADER) / size);
       const readable = isPool(words, pool, indexes[row] ?? 0) && used <= capacity;
       unread += readable ? 0 : 1;
       addresses[count] = pool;
+      spans[count] = Math.min(step, end - pool);
       usedBlocks[count] = readable ? used : 0;
       usedBytes[count] = readable
         ? used === 0
@@ -384,5 +395,5 @@ export function countPools(memory: Memory, arenas: PythonArenas): PoolCounts {
       count += 1;
     }
   });
-  return { addresses, usedBytes, usedBlocks, unread };
+  return { addresses, spans, usedBytes, usedBlocks, unread };
 }

@@ -4,12 +4,14 @@ import {
   formatShare,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
-import { SHORTEST_WINDOW_MS } from "../series/growth.js";
-import { growthShown } from "../series/total_growth.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
+import type { Observations } from "../evidence/observations.js";
+import { isFirm, SHORTEST_WINDOW_MS } from "../series/growth.js";
+import { growthShown, memoryName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteCourse, SiteJudgement } from "../sites/suspects.js";
 import { frameText } from "../wording/words.js";
-import { type Rule, silent } from "./rule.js";
+import { type Finding, type Rule, silent } from "./rule.js";
 
 const WEIGHTS: Partial<Record<SiteCourse, number>> = {
   keeps: 0.9,
@@ -22,51 +24,84 @@ const WEIGHTS: Partial<Record<SiteCourse, number>> = {
 /** A site keeps what it allocates: live blocks of every age, or live bytes that rise during the whole window. */
 export const ageCohorts: Rule = {
   name: "age-cohorts",
-  judge({ suspects, sites, evidence, total, windowMs }) {
+  judge(observations) {
+    const { suspects, evidence, total, windowMs } = observations;
     if (!evidence.sites) {
       return null;
     }
     const [first] = suspects;
     if (!first) {
-      const [largest] = sites;
-      return largest
-        ? silent(
-            `No site keeps what it allocates. The largest site, ${frameText(headlineOf(largest.site))}, has ${formatBytesBriefly(largest.keptBytes)} from this window live, ${
-              {
-                fills: "most of it allocated within a short part of the window",
-                churns: "all of it allocated recently",
-                small: "too little to be significant",
-                hints: "in too few samples to be significant",
-                swells: "in a few blocks, but private memory does not grow with it",
-                doubles: "in one block that is not filled",
-                keeps: "",
-                accumulates: "",
-              }[largest.course]
-            }.`,
-          )
-        : silent("No sampled allocation made during this window is still live.");
+      return nothingKept(observations);
     }
     const kept = suspects.reduce((sum, { slope }) => sum + slope, 0);
     const all = growthShown(total, kept);
-    const ofPlace = suspects.reduce(
-      (sum, { site, slope }) => sum + (site.place === first.site.place ? slope : 0),
-      0,
-    );
+    const same = suspects.filter(({ site }) => site.place === first.site.place);
+    const ofPlace = same.reduce((sum, { slope }) => sum + slope, 0);
+    const keptBytes = same.reduce((sum, suspect) => sum + suspect.keptBytes, 0);
+    // Growth that began during the window is faster at the end.
+    const exceeds = isFirm(total) && kept > EXCEEDS * Math.max(total.slope, total.late.slope);
     const rate =
       windowMs < SHORTEST_WINDOW_MS
         ? ""
-        : `, ${formatSlopeBriefly(ofPlace)}, ${formatShare(ofPlace / all)} of the growth`;
+        : `, ${formatSlopeBriefly(ofPlace)}, ${formatShare(ofPlace / all)} of ${exceeds ? "what all sites keep" : "the growth"}`;
     return {
       says: "leak",
       kind: "python-leak",
       weight: WEIGHTS[first.course] ?? 0.7,
-      detail: `${frameText(headlineOf(first.site))} ${courseText(first)}${rate}.`,
+      detail: `${frameText(headlineOf(first.site))} ${courseText({ ...first, keptBytes }, windowMs)}${rate}.${exceeds ? excess(observations) : ""}`,
       suspects,
     };
   },
 };
 
-function courseText({ course, keptBytes, backlog }: SiteJudgement): string {
+/** Sites that keep this many times the growth of the whole program need an explanation. */
+const EXCEEDS = 1.1;
+/** A program that started this long before the window had memory that the profile does not contain. */
+const ATTACHED_MS: Millis = 1000;
+
+/** Why sites keep more than the program grows: their older memory is freed unseen, or their blocks are not all resident. */
+function excess({ evidence, total }: Observations): string {
+  const isAttached = evidence.window.startMs - evidence.target.startedMs > ATTACHED_MS;
+  const why = isAttached
+    ? "memory allocated before the recording is freed meanwhile, or part of the blocks is reserved but not written yet"
+    : "part of the blocks is reserved but not written yet, or other memory is freed";
+  return ` ${memoryName(total)} grows by only ${formatSlopeBriefly(total.slope)}: ${why}.`;
+}
+
+/** Why the largest site is not accused. */
+const HARMLESS: Record<SiteCourse, string> = {
+  fills: "most of it allocated within a short part of the window",
+  churns: "all of it allocated recently",
+  small: "too little to be significant",
+  hints: "in too few samples to be significant",
+  swells: "in a few blocks, but private memory does not grow with it",
+  doubles: "in one block that is not filled",
+  keeps: "in a container with a bound",
+  accumulates: "in a container with a bound",
+};
+
+function nothingKept({ sites, bounded, windowMs }: Observations): Finding {
+  const [largest] = sites;
+  if (!largest) {
+    return silent("No sampled allocation made during this window is still live.");
+  }
+  const where = frameText(headlineOf(largest.site));
+  if (bounded.some(({ suspect }) => suspect === largest)) {
+    return silent(
+      `Only containers with a bound keep what is allocated: ${where} has ${keptText(largest.keptBytes, windowMs)} live.`,
+    );
+  }
+  return silent(
+    `No site keeps what it allocates. The largest site, ${where}, has ${keptText(largest.keptBytes, windowMs)} live, ${HARMLESS[largest.course]}.`,
+  );
+}
+
+/** "12 MiB allocated in the last 40 s": figures of kept bytes leave out the first third of the window. */
+function keptText(bytes: Bytes, windowMs: Millis): string {
+  return `${formatBytesBriefly(bytes)} allocated in the last ${formatDurationBriefly((windowMs * 2) / 3)}`;
+}
+
+function courseText({ course, keptBytes, backlog }: SiteJudgement, windowMs: Millis): string {
   switch (course) {
     case "accumulates":
       return backlog
@@ -77,6 +112,6 @@ function courseText({ course, keptBytes, backlog }: SiteJudgement): string {
     case "doubles":
       return `keeps a block that is reallocated at a multiple of its size each time it is full: ${formatBytesBriefly(keptBytes)} more`;
     default:
-      return `keeps what it allocates: ${formatBytesBriefly(keptBytes)} from this window are live`;
+      return `keeps what it allocates: ${keptText(keptBytes, windowMs)} are live`;
   }
 }

@@ -1,4 +1,5 @@
 import { formatShare } from "../../model/base/numbers.js";
+import { fillText } from "../wording/filling_cache.js";
 import { type Rule, silent } from "./rule.js";
 
 /** Share of the private-memory growth that bounded containers must hold to explain it. */
@@ -25,12 +26,11 @@ export const boundedHolder: Rule = {
     if (target.grows("anonRssBytes") && slope < LEAST_OF_GROWTH * all) {
       return silent("Bounded containers hold only a small part of the growth of private memory.");
     }
-    const { holder, bound } = first;
     return {
       says: "no leak",
       kind: "cache-plateau",
       weight: 0.99,
-      detail: `The growth is in ${holder.path.join(" → ")}, which is bounded: ${holder.entries.toLocaleString("en-US")} of at most ${bound.toLocaleString("en-US")} entries, ${formatShare(holder.entries / bound)} full.`,
+      detail: `The growth is in a bounded container: ${fillText(first)}.`,
       suspects: bounded.map(({ suspect }) => suspect),
       namesCause: true,
     };

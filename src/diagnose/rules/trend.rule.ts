@@ -3,9 +3,12 @@ import {
   formatDurationBriefly,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
 import { isFirm, risesLate, smallestRise } from "../series/growth.js";
-import { memoryName } from "../series/total_growth.js";
+import { type Swings, swingsOf, swingsText } from "../series/swings.js";
+import { levelNow, memoryName, type TotalGrowth } from "../series/total_growth.js";
+import { levelText } from "../wording/summary_sentence.js";
 import { settledBy } from "../wording/window_needed.js";
 import { type Finding, open, type Rule, silent } from "./rule.js";
 
@@ -21,20 +24,19 @@ export const trend: Rule = {
     if (isFirm(rss) || target.grows("rssBytes")) {
       return grows(observations);
     }
-    if (rss.low > 0 && rss.late.slope > 0 && rss.rise >= SMALLEST_SEEN_BYTES) {
-      return {
-        says: "no leak",
-        kind: "steady",
-        weight: 0.45,
-        detail: `${name} rises by ${formatSlopeBriefly(rss.slope)}, to ${formatBytesBriefly(rss.level)} now: too little, or for too short a time, to be significant on its own.`,
-      };
-    }
     if (isOpen(observations)) {
       return undecided(observations);
     }
+    const swings = rss.metric === rss.end.metric ? swingsOf(rss.readings) : null;
+    if (swings !== null) {
+      return fluctuates(observations, swings);
+    }
+    if (rss.low > 0 && rss.rise >= SMALLEST_SEEN_BYTES) {
+      return slowsDown(observations);
+    }
     if (risesLate(rss)) {
       return silent(
-        `${name} rises by ${formatSlopeBriefly(rss.late.slope)} in the last third of the window, to ${formatBytesBriefly(rss.level)}.`,
+        `${name} rises by ${formatSlopeBriefly(rss.late.slope)} in the last third of the window, to ${formatBytesBriefly(levelNow(rss))}.`,
       );
     }
     if (rss.shape === "stepped") {
@@ -42,30 +44,82 @@ export const trend: Rule = {
         says: "no leak",
         kind: "steady",
         weight: 0.45,
-        detail: `${name} rose in one or two steps, to ${formatBytesBriefly(rss.level)}, and is flat between them.`,
+        detail: `${name} rose in one or two steps, to ${formatBytesBriefly(levelNow(rss))}, and is flat between them.`,
       };
     }
-    // Growth at the start: the rise of the whole window minus the rise after the first third.
-    const atStart = rss.wholeRise - Math.max(0, rss.rise);
-    if (atStart >= SMALLEST_RISE_BYTES && atStart > 0.1 * rss.level) {
+    const atStart = startRise(rss);
+    if (atStart > 0) {
       return {
         says: "no leak",
         kind: "warm-up",
         weight: 0.5,
-        detail: `${name} rose by ${formatBytesBriefly(atStart)} at the start and has been flat since, at ${formatBytesBriefly(rss.level)}.`,
+        detail: `${name} rose by ${formatBytesBriefly(atStart)} at the start and has been flat since, at ${formatBytesBriefly(levelNow(rss))}.`,
       };
     }
     return {
       says: "no leak",
       kind: "steady",
       weight: 0.5,
-      detail: `${name} is ${formatBytesBriefly(rss.level)}, and ${rss.low > 0 ? `its growth (${formatSlopeBriefly(rss.slope)}) is not significant` : "does not grow"}.`,
+      detail:
+        rss.low > 0
+          ? notSure(observations)
+          : `${memoryName(rss.end)} is ${formatBytesBriefly(rss.end.bytes)}, and does not grow.`,
     };
   },
 };
 
+/** Memory that rose and fell, or does so repeatedly: neither flat, nor a cache. */
+function fluctuates(observations: Observations, swings: Swings): Finding {
+  const { total } = observations;
+  const text = swingsText(swings, total.end.bytes);
+  return {
+    says: "no leak",
+    kind: "steady",
+    weight: SWINGS_WEIGHT,
+    detail: `${memoryName(total)} ${text}.`,
+    sentence: `Memory ${text}: ${levelText(observations)}.`,
+  };
+}
+
+/** Growth at the start: the rise of the whole window minus the rise after the first third; 0 if it is small. */
+function startRise({ wholeRise, rise, level }: TotalGrowth): Bytes {
+  const atStart = wholeRise - Math.max(0, rise);
+  return atStart >= SMALLEST_RISE_BYTES && atStart > 0.1 * level ? atStart : 0;
+}
+
+/** A rise that is not certain to continue: the end of a warm-up if most of it was at the start. */
+function slowsDown(observations: Observations): Finding {
+  const { total } = observations;
+  const detail = notSure(observations);
+  const atStart = startRise(total);
+  return atStart > total.rise
+    ? {
+        says: "no leak",
+        kind: "warm-up",
+        weight: 0.45,
+        detail: `${memoryName(total)} rose by ${formatBytesBriefly(atStart)} at the start. ${detail}`,
+        sentence: `Memory grew mostly at the start, and much less since (a warm-up): ${levelText(observations)}.`,
+      }
+    : { says: "no leak", kind: "steady", weight: 0.45, detail };
+}
+
+/** A rise whose interval excludes zero, but which is small, or has ended, or may do so. */
+function notSure({ total }: Observations): string {
+  const { slope, low, high, late, rise, spanMs, level } = total;
+  const rose = `${memoryName(total)} rose by ${formatBytesBriefly(rise)} in the last ${formatDurationBriefly(spanMs)} (${formatSlopeBriefly(slope)}, 95 % interval ${formatSlopeBriefly(low)} to ${formatSlopeBriefly(high)}), to ${formatBytesBriefly(levelNow(total))}`;
+  if (late.low <= 0) {
+    return `${rose}, but the last third of the window shows no certain rise (${formatSlopeBriefly(late.low)} to ${formatSlopeBriefly(late.high)}).`;
+  }
+  const least = smallestRise(spanMs, level);
+  return rise < least
+    ? `${rose}: less than ${formatBytesBriefly(least)}, which programs that do not leak gain in such a time.`
+    : `${rose}, but the intervals of that time and of the last third include rates below ${formatSlopeBriefly(least / spanMs)}, the least that counts in such a window.`;
+}
+
 /** A rise that is visible in a chart although it is too small to be significant. */
 const SMALLEST_SEEN_BYTES = 1_000_000;
+/** More than a filled cache, which is then part of the swing, and less than any finding that names a cause. */
+const SWINGS_WEIGHT = 0.61;
 /** Without an agent, a shorter window can miss a slow leak. */
 const SHORT_WITHOUT_AGENT_MS = 60_000;
 
@@ -90,7 +144,7 @@ function undecided({ total, windowMs, evidence }: Observations): Finding {
 /** The trend alone does not show the kind of growth, so the finding asks for the evidence that would. */
 function grows({ total, suspects, evidence }: Observations): Finding {
   const name = memoryName(total);
-  const detail = `${name} grows by ${formatSlopeBriefly(total.slope)}, to ${formatBytesBriefly(total.level)} now`;
+  const detail = `${name} grows by ${formatSlopeBriefly(total.slope)}, to ${formatBytesBriefly(levelNow(total))} now`;
   return evidence.sites || suspects.length > 0
     ? silent(`${detail}.`)
     : {

@@ -79,6 +79,24 @@ const SHORT_WINDOW_MS = 120_000;
 const LONG_WINDOW_MS = 600_000;
 const SMALLEST_SHORT = { bytes: 2_000_000, share: 0.005 };
 const SMALLEST_LONG = { bytes: 5_000_000, share: 0.02 };
+/**
+ * Growth that is slower than these is significant if it is measured precisely: what it adds in a day, and its
+ * rise in a judged part of 40 s and of 100 s or more.
+ */
+const SMALLEST_DAILY = { bytes: 100_000_000, share: 0.05 };
+const SMALLEST_SURE = {
+  shortMs: 40_000,
+  shortBytes: 1_000_000,
+  longMs: 90_000,
+  longBytes: 300_000,
+};
+const DAY_MS: Millis = 86_400_000;
+/** Least and largest limit of the interval as a share of the slope, and least slope of the last third. */
+const SURE_LOW = 0.7;
+const SURE_HIGH = 1.3;
+const SURE_LATE = 0.7;
+/** In less time an even rise may be start-up. */
+const SHORTEST_SURE_MS: Millis = 30_000;
 
 /** `counts`: the metric is a count. */
 export function assessGrowth(all: Readings, counts = false): Growth {
@@ -148,12 +166,33 @@ export function withoutRate({ wholeRise, level, baseline }: Growth): Growth {
  * the threshold, over the last two thirds of the window and over the last third. While this is true, no verdict
  * may call the program steady.
  */
-export function isFirm({ shape, low, late, spanMs, level }: Growth): boolean {
+export function isFirm(growth: Growth): boolean {
+  const { shape, low, late, spanMs, level } = growth;
   if (shape === "short" || spanMs <= 0) {
     return false;
   }
   const least = smallestRise(spanMs, level) / spanMs;
-  return low > least && late.low > least;
+  return (low > least && late.low > least) || isSlowAndSure(growth);
+}
+
+/**
+ * Growth that is too slow to reach the threshold of the window, but even, precisely measured, and significant if
+ * it continues for a day. The last third grows at about the same rate, so it is not the end of a start-up.
+ */
+function isSlowAndSure({ shape, slope, low, high, late, spanMs, rise, level }: Growth): boolean {
+  const daily = Math.max(SMALLEST_DAILY.bytes, SMALLEST_DAILY.share * level);
+  const { shortMs, shortBytes, longMs, longBytes } = SMALLEST_SURE;
+  const position = Math.max(0, Math.min(1, (spanMs - shortMs) / (longMs - shortMs)));
+  return (
+    shape === "growing" &&
+    spanMs >= SHORTEST_SURE_MS &&
+    rise >= shortBytes + position * (longBytes - shortBytes) &&
+    low * DAY_MS > daily &&
+    low >= SURE_LOW * slope &&
+    high <= SURE_HIGH * slope &&
+    late.low > 0 &&
+    late.slope >= SURE_LATE * slope
+  );
 }
 
 /**

@@ -1,5 +1,5 @@
 /** The growth rate of a whole process tree's memory, used by the header, the verdict and the JSON. */
-import type { TimeMs } from "../../model/base/units.js";
+import type { Bytes, TimeMs } from "../../model/base/units.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
 import { assessGrowth, type Growth, isFirm, isWindowShort, withoutRate } from "./growth.js";
 import { type Readings, readingsOf } from "./readings.js";
@@ -7,6 +7,14 @@ import { type Readings, readingsOf } from "./readings.js";
 export interface TotalGrowth extends Growth {
   readonly metric: Metric;
   readonly readings: Readings;
+  readonly end: LevelAtEnd;
+}
+
+/** The last reading of the measure that the header shows. */
+export interface LevelAtEnd {
+  /** PSS or RSS of the whole tree; RSS of the only process. */
+  readonly metric: Metric;
+  readonly bytes: Bytes;
 }
 
 /**
@@ -18,8 +26,44 @@ export function growthShown(total: TotalGrowth, kept: number): number {
 }
 
 /** The name of the memory that was measured, as the subject of a sentence. */
-export function memoryName({ metric }: TotalGrowth): string {
-  return metric === "rssBytes" ? "RSS" : "Memory of the process tree";
+export function memoryName({ metric }: Pick<TotalGrowth, "metric">): string {
+  const names: Partial<Record<Metric, string>> = {
+    treePssBytes: "PSS of the process tree",
+    treeRssBytes: "The sum of RSS of the process tree",
+  };
+  return names[metric] ?? "RSS";
+}
+
+/** The last level of the memory that was measured: that of the header if it shows the same measure. */
+export function levelNow({ metric, level, end }: TotalGrowth): Bytes {
+  return metric === end.metric ? end.bytes : level;
+}
+
+/** "resident" for one process; for a tree the measure: "PSS". */
+export function measureName({ metric }: LevelAtEnd): string {
+  return metric === "treePssBytes" ? "PSS" : metric === "treeRssBytes" ? "sum of RSS" : "resident";
+}
+
+/**
+ * PSS of a tree, if it was read while the processes were not much smaller than at their peak; otherwise RSS. PSS is
+ * polled rarely; the RSS of the remaining processes at the end bounds it. A process that is ending shows 0 bytes for
+ * a moment, which does not count.
+ */
+export function levelAtEnd(series: MemorySeries, members: number): LevelAtEnd {
+  const last = (metric: Metric) =>
+    series.values.get(metric)?.findLast((reading) => reading > 0) ?? 0;
+  const rss = last("treeRssBytes") || last("rssBytes");
+  const pss = last("treePssBytes");
+  return members > 1 && pss > 0 && wasPssReadNearPeak(series)
+    ? { metric: "treePssBytes", bytes: rss > 0 ? Math.min(pss, rss) : pss }
+    : { metric: members > 1 ? "treeRssBytes" : "rssBytes", bytes: rss };
+}
+
+function wasPssReadNearPeak({ values }: MemorySeries): boolean {
+  const [rss, pss] = [values.get("treeRssBytes"), values.get("treePssBytes")];
+  const highest = (counts: (i: number) => boolean) =>
+    rss?.reduce((most, reading, i) => (reading > most && counts(i) ? reading : most), 0) ?? 0;
+  return highest((i) => (pss?.[i] ?? 0) > 0) >= highest(() => true) / 2;
 }
 
 /** Without a rate in a window too short for one, however many readings it has. */
@@ -47,12 +91,13 @@ export function totalGrowth(
           ["treeRssBytes", 1],
         ]
       : [];
+  const end = levelAtEnd(series, members);
   for (const [metric, fewest] of candidates) {
     const readings = readingsOf(series, metric, endedMs);
     if (readings.values.length >= fewest) {
-      return { metric, readings, ...growthOf(readings) };
+      return { metric, readings, end, ...growthOf(readings) };
     }
   }
   const readings = readingsOf(series, "rssBytes", endedMs);
-  return { metric: "rssBytes", readings, ...growthOf(readings) };
+  return { metric: "rssBytes", readings, end, ...growthOf(readings) };
 }

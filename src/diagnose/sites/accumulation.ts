@@ -16,7 +16,7 @@
  * The oldest item at a time t was allocated when `allocated` had the value that `freed` has at t.
  */
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
-import { assessGrowth } from "../series/growth.js";
+import { afterFirstThird, assessGrowth } from "../series/growth.js";
 import { servesLoad } from "./load.js";
 import type { SiteHistories, SiteHistory } from "./site_history.js";
 
@@ -49,6 +49,9 @@ const MOST_OLDER = 0.1;
 /** Least ratio of the waiting time at the end to that at half time. */
 const WAITS_LONGER = 1.25;
 
+/** Least share of the line's rise that the live bytes rose by; otherwise the measured rise counts. */
+const LINE_MATCHES = 0.9;
+
 /** How a site's live bytes rise over the last two thirds of the snapshots; null if they do not. */
 export function accumulationOf(
   site: SiteHistory,
@@ -67,7 +70,17 @@ export function accumulationOf(
   ) {
     return null;
   }
-  return { keptBytes: rise, slope, backlog: backlogOf(site, histories, startMs) };
+  const backlog = backlogOf(site, histories, startMs);
+  const { times: judged, values: live } = afterFirstThird({
+    times,
+    values: Array.from(site.liveBytes),
+  });
+  const measured = (live.at(-1) ?? 0) - (live[0] ?? 0);
+  const spanMs = (judged.at(-1) ?? 0) - (judged[0] ?? 0);
+  // A line through a rise that began late is steeper than what was kept.
+  return measured > 0 && spanMs > 0 && measured < LINE_MATCHES * rise
+    ? { keptBytes: measured, slope: measured / spanMs, backlog }
+    : { keptBytes: Math.min(rise, site.liveBytes.at(-1) ?? rise), slope, backlog };
 }
 
 function backlogOf(

@@ -10,6 +10,7 @@ import { handleSuspect, namedHolder } from "../causes/named_holder.js";
 import { type Unranked, withPutter } from "../causes/putters.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
+import { isFirm } from "../series/growth.js";
 import { growthShown } from "../series/total_growth.js";
 import type { Backlog } from "../sites/accumulation.js";
 import { headlineOf } from "../sites/headline_frame.js";
@@ -46,7 +47,9 @@ export function accusedBy(
   kind: VerdictKind,
   observations: Observations,
 ): Accused {
-  const slope = explainedSlope ?? (growth ?? observations.total).slope;
+  const { total } = observations;
+  const found = explainedSlope ?? (growth ?? total).slope;
+  const slope = isFirm(total) ? Math.min(found, total.slope) : found;
   const handles = handleSuspect(observations, kind, slope);
   const makes = kind === "handle-leak" && (handles?.site.keptStacks.length ?? 0) > 0;
   if (handles !== null && (makes || suspects.length === 0)) {
@@ -110,7 +113,7 @@ export function suspectsOf(
     advice: [], // the site that created the pages or the handle has the advice
   });
   const read = readers.map((suspect) => ({ ...unadvised(suspect, readers), reads: true as const }));
-  const kept = beside.map((suspect) => unadvised(suspect, accused));
+  const kept = beside.map((suspect) => ({ ...unadvised(suspect, accused), partOf: 1 }));
   return [...made.slice(0, 1), ...read, ...made.slice(1), ...kept].map((suspect, at) => ({
     ...suspect,
     rank: at + 1,

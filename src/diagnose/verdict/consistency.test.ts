@@ -101,6 +101,28 @@ describe("of generated programs", () => {
     ).toEqual([]);
   });
 
+  test("a slow, even rise is not called harmless, and noise around a level is", () => {
+    const verdictOf = (seed: number, mibPerHour: number, noiseKib: number) => {
+      const random = randomNumbers(seed);
+      const evidence = evidenceOf(`minute ${2.5 + 5 * random()}\nsite parse churns 2`);
+      const level = 10 + 90 * random();
+      const pages = (mib: number) => Math.round(mib * 256) * 4096;
+      for (const metric of ["rssBytes", "anonRssBytes"] as const) {
+        const values = evidence.processes[0]?.series.values.get(metric);
+        evidence.processes[0]?.series.timesMs.forEach((time, i) => {
+          const hours = (time - evidence.window.startMs) / 3_600_000;
+          const noise = ((random() - 0.5) * noiseKib) / 1024;
+          values?.fill(pages(level + mibPerHour * hours + noise), i, i + 1);
+        });
+      }
+      return diagnose(evidence).verdict.kind;
+    };
+    const seeds = Array.from({ length: 20 }, (_, seed) => seed + 1);
+    expect(seeds.filter((seed) => CALM.has(verdictOf(seed, 12 + seed, 8)))).toEqual([]);
+    expect(seeds.filter((seed) => !CALM.has(verdictOf(seed, 0, 40 * seed)))).toEqual([]);
+    expect(seeds.filter((seed) => !CALM.has(verdictOf(seed, 2, 8)))).toEqual([]);
+  });
+
   test("steady programs are called steady, growing ones are named, and a few stay undecided", () => {
     const kinds = new Set(cases.map(({ document }) => document.verdict.kind));
     expect([...kinds]).toEqual(

@@ -1,20 +1,22 @@
 import {
   formatBytesBriefly,
   formatDurationBriefly,
-  formatShare,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
-import type { Bytes } from "../../model/base/units.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
 import type {
   DiagnosisJson,
   SuspectJson,
   VerdictKind,
 } from "../../model/documents/diagnosis_document.js";
+import type { LedgerPartName } from "../../model/profile/ledger.js";
+import { ledgerMetric } from "../../model/profile/series.js";
 import type { Evidence } from "../evidence/evidence.js";
-import type { Observations } from "../evidence/observations.js";
-import type { TotalGrowth } from "../series/total_growth.js";
+import type { Observations, ProcessObservation } from "../evidence/observations.js";
+import { measureName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
+import { fillingParts } from "./filling_cache.js";
 import { frameText } from "./words.js";
 
 const MS_PER_HOUR = 3_600_000;
@@ -81,20 +83,18 @@ export function causeSentence(
 /** The verdict in one sentence: kind, site, holder, growth rate and time to the limit. */
 export function summaryOf(
   kind: VerdictKind,
-  { evidence, total, processes, windowMs, bounded }: Observations,
+  observations: Observations,
   growth: DiagnosisJson["growth"],
   accused: readonly SiteJudgement[],
   suspects: readonly SuspectJson[],
 ): string {
+  const { bounded } = observations;
   const [first] = accused;
   const parts = [WHAT[kind]];
   const [filling] = bounded;
   if (kind === "cache-plateau" && filling && filling.holder.entries < filling.bound) {
-    const { holder, bound } = filling;
     parts[0] = "A cache is filling up to its bound";
-    parts.push(
-      `${holder.path.join(" → ")} is ${formatShare(holder.entries / bound)} full (${holder.entries.toLocaleString("en-US")} of ${bound.toLocaleString("en-US")} entries)`,
-    );
+    parts.push(...fillingParts(filling, observations, growth));
   } else if (first?.backlog) {
     parts[0] = "A backlog grows: items arrive faster than they are consumed";
     parts.push(originOf(kind, first));
@@ -119,11 +119,7 @@ export function summaryOf(
   } else if (growth.bytesPerHour > 0 && !HARMLESS.has(kind)) {
     parts.push(`${formatBytesBriefly(growth.bytesPerHour)}/h`);
   } else {
-    const held =
-      evidence.selection === undefined
-        ? levelOf(total, processes.length)
-        : `${formatBytesBriefly(liveBytes(evidence))} live`;
-    parts.push(`${held} after ${formatDurationBriefly(windowMs)}`);
+    parts.push(levelText(observations));
   }
   if (growth.msToLimit > 0) {
     parts.push(
@@ -146,9 +142,50 @@ function rateOf(
     : whole;
 }
 
-function levelOf({ metric, level }: TotalGrowth, processes: number): string {
-  const bytes = formatBytesBriefly(level);
-  return metric === "rssBytes" ? `${bytes} resident` : `${bytes} in ${processes} processes`;
+/** "15 MiB resident after 60 s", as the header shows it; "30 MiB PSS in 4 processes after 60 s". */
+export function levelText({ evidence, target, total: { end }, windowMs }: Observations): string {
+  const after = `after ${formatDurationBriefly(windowMs)}`;
+  if (evidence.selection !== undefined) {
+    return `${formatBytesBriefly(liveBytes(evidence))} live ${after}`;
+  }
+  const processes = runningAtEnd(evidence);
+  const count = processes === 1 ? "" : ` in ${processes} processes`;
+  return `${formatBytesBriefly(end.bytes)} ${measureName(end)}${count} ${after}${freeText(target, end.bytes)}`;
+}
+
+/** Free memory in the allocators that is worth a clause: bytes, and share of the resident memory. */
+const MUCH_FREE_BYTES: Bytes = 20_000_000;
+const MUCH_FREE_SHARE = 0.5;
+
+/** ", 108 MiB of it free inside Python's allocator": memory that the program no longer uses; "" if it is less than half. */
+function freeText(target: ProcessObservation, residentBytes: Bytes): string {
+  const last = (part: LedgerPartName) => target.readings(ledgerMetric(part)).values.at(-1) ?? 0;
+  const [python, malloc] = [last("python.free"), last("malloc.free")];
+  const free = python + malloc;
+  if (free < Math.max(MUCH_FREE_BYTES, MUCH_FREE_SHARE * residentBytes)) {
+    return "";
+  }
+  const mostIn = (bytes: Bytes) => bytes >= MOST_OF_FREE * free;
+  const where = mostIn(python)
+    ? "Python's allocator"
+    : mostIn(malloc)
+      ? "malloc"
+      : "Python's allocator and malloc";
+  const shown = mostIn(python) ? python : mostIn(malloc) ? malloc : free;
+  return `, ${formatBytesBriefly(shown)} of it free inside ${where}, which keeps it`;
+}
+
+const MOST_OF_FREE = 0.9;
+
+/** A recording ends a little after its program. */
+const END_MS: Millis = 1000;
+
+/** Number of processes that ran until the end of the window; at least 1. */
+function runningAtEnd({ processes, window }: Evidence): number {
+  const running = processes.filter(
+    ({ endedMs }) => endedMs === null || endedMs >= window.endMs - END_MS,
+  );
+  return Math.max(1, running.length);
 }
 
 function liveBytes({ sites }: Evidence): Bytes {

@@ -1,4 +1,4 @@
-import { type TotalGrowth, totalGrowth } from "../../diagnose/index.js";
+import { levelAtEnd, type TotalGrowth, totalGrowth } from "../../diagnose/index.js";
 import { float64At } from "../../model/base/columns.js";
 import { unseenUpToBytes } from "../../model/base/interval.js";
 import { formatBytes } from "../../model/base/numbers.js";
@@ -197,15 +197,10 @@ function rssWhenKilled({ memoryEnds }: Recording, pid: Pid): Bytes {
  * if PSS, which is read rarely, was only read while the processes were much smaller than at their peak.
  */
 function treePss({ series: [root], processes }: Recording): Pick<SummaryJson, "pss"> {
-  const peak = highest(root, "treePssBytes");
-  const endBytes = lastPss(root) ?? 0;
-  const rss = root?.values.get("treeRssBytes");
-  const pss = root?.values.get("treePssBytes");
-  const rssThen = (most: Bytes, reading: Bytes, i: number) =>
-    (pss?.[i] ?? 0) > 0 && reading > most ? reading : most;
-  const isNearPeak = (rss?.reduce(rssThen, 0) ?? 0) >= highest(root, "treeRssBytes").value / 2;
-  return processes.length > 1 && peak.value > 0 && isNearPeak
-    ? { pss: { peakBytes: peak.value, peakMs: peak.timeMs, endBytes } }
+  const end = root === undefined ? null : levelAtEnd(root, processes.length);
+  const { value, timeMs } = highest(root, "treePssBytes");
+  return end?.metric === "treePssBytes"
+    ? { pss: { peakBytes: value, peakMs: timeMs, endBytes: end.bytes } }
     : {};
 }
 
@@ -262,11 +257,11 @@ function growthOf(recording: Recording): SummaryJson["series"] {
     };
   }
   const { readings, shape, ...growth } = known;
-  const { values } = readings;
+  const { values, baseline } = shownReadings(recording, known);
   return {
     startBytes: values[0] ?? 0,
     minBytes: values.reduce((least, value) => Math.min(least, value), values[0] ?? 0),
-    baselineBytes: growth.baseline,
+    baselineBytes: baseline,
     growthBytesPerHour: growth.slope * MS_PER_HOUR,
     ...(shape === "short"
       ? {}
@@ -274,9 +269,25 @@ function growthOf(recording: Recording): SummaryJson["series"] {
           growthLowBytesPerHour: growth.low * MS_PER_HOUR,
           growthHighBytesPerHour: growth.high * MS_PER_HOUR,
         }),
-    points: values.length,
+    ...(known.end.metric === "treePssBytes" && known.metric !== "treePssBytes"
+      ? { growthOfRss: true as const }
+      : {}),
+    points: readings.values.length,
     treePssBytes: lastPss(recording.series?.[0]) ?? 0,
   };
+}
+
+/** Readings of the measure that the header shows: PSS of a tree may be too rare to show a growth rate. */
+function shownReadings(
+  { series: [root] = [] }: Recording,
+  { metric, readings, baseline, end }: TotalGrowth,
+): { readonly values: readonly Bytes[]; readonly baseline: Bytes } {
+  if (root === undefined || end.metric !== "treePssBytes" || metric === "treePssBytes") {
+    return { values: readings.values, baseline };
+  }
+  const values = Array.from(root.values.get("treePssBytes") ?? []).filter((reading) => reading > 0);
+  // The first third of a window is start-up.
+  return { values, baseline: values[Math.floor(values.length / 3)] ?? 0 };
 }
 
 function agentFigures(recording: Recording, profile: Profile | null): SummaryJson["agent"] {

@@ -68,8 +68,10 @@ export interface SuspectJson {
    * memory at that time.
    */
   atEnd?: true;
-  /** It did not create the objects, but adds them to the holder; its figures are those of the creating sites. */
+  /** It did not create the objects, but adds them to the holder; its figures, its share too, repeat those of the creating sites. */
   puts?: true;
+  /** Rank of the suspect to whose objects its memory belongs; its share is included in that suspect's. */
+  partOf?: number;
   /** The allocator; "device": torch's GPU allocator. */
   domain: "python" | "native" | "mapped" | "files" | "device";
   /** The process in which it grows most. */

@@ -188,6 +188,8 @@ export interface SummaryJson {
     /** 95 % interval of the growth; absent if the window is too short to measure it. */
     growthLowBytesPerHour?: number;
     growthHighBytesPerHour?: number;
+    /** Present if the other figures are PSS, but the rate is that of the sum of RSS: PSS was read too rarely. */
+    growthOfRss?: true;
     points: number;
     /** Last reading; 0 if PSS is not readable. */
     treePssBytes: Bytes;

@@ -106,14 +106,14 @@ export interface PythonFigures {
   readonly arenaBytes: Bytes;
   /** Bytes of completely free pools. */
   readonly freePoolBytes: Bytes;
-  /** Blocks in use; 0 in a cheap reading, which does not read the pools. */
+  /** Blocks in use; 0 in a cheap reading, which samples the pools. */
   readonly usedBlocks: number;
 }
 
 export interface Ledger {
   readonly pid: Pid;
   readonly atMs: TimeMs;
-  /** cheap: arenas' and bins' figures; full: every pool and chunk. */
+  /** cheap: a sample of the pools, and bins' figures; full: every pool and chunk. */
   readonly depth: "cheap" | "full";
   /** Duration of the reading, during which the process ran. */
   readonly tookMs: Millis;

@@ -43,7 +43,11 @@ export function Suspect({ suspect, own, target, window }: SuspectProps) {
           ? `live when memory ran out, ${formatShare(share)} of all live bytes at that time`
           : suspect.reads
             ? `become private: ${formatShare(share)} of all reads of objects created before the fork`
-            : `${suspect.puts ? "added, " : ""}${formatShare(share)} of the growth`}{" "}
+            : suspect.puts
+              ? "stored there; allocated by other suspects"
+              : suspect.partOf !== undefined
+                ? `part of suspect ${suspect.partOf}`
+                : `${formatShare(share)} of the growth`}{" "}
         ·{" "}
         {type !== undefined && (
           <>
