@@ -40,7 +40,7 @@ export function modelTape(model: ModelShape, rules: BlockRules, stage: StageChoi
   for (const [index, tower] of towers.entries()) {
     const last = index === towers.length - 1;
     const positions = positionsOf(tower, rules);
-    const place = {
+    const place: TowerPlace = {
       model,
       positions,
       other: readsEncoder(tower) ? other : null,

@@ -4,6 +4,7 @@ import { expertDivision } from "../job/experts.js";
 import { quantizationOf } from "../job/loading.js";
 import { bytesOfCompute, type Library, type TrainOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
+import { sharesFlatParameters } from "./states.js";
 
 /** torchtune and torchtitan delete them before the backward pass; Fabric converts a 16-bit model's output to fp32. */
 const HELD_LOGITS: Readonly<Record<Library, BlockRules["holdsLogits"]>> = {
@@ -83,7 +84,7 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
     quantizedKeepsInput: options.library === "litgpt",
     dropout: options.dropout,
     castsInputs: isFsdp && computeBytes < 4,
-    flatGradients: isFsdp && parallelism.sharding.version === 1 && !trainBase,
+    flatGradients: sharesFlatParameters(options),
     tensorParallel: parallelism.tensor,
     // The plans of transformers leave the table whole and gather the logits ("colwise_gather_output"), and have no
     // sequence parallelism.

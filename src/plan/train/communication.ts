@@ -17,7 +17,7 @@ import { expertDivision } from "../job/experts.js";
 import { bytesOfCompute, type TrainOptions } from "../job/options.js";
 import { countedParameters } from "../tape/products.js";
 import type { Tape, Unit } from "../tape/tape.js";
-import { keepsWholeGradients } from "./states.js";
+import { keepsWholeGradients, sharesFlatParameters } from "./states.js";
 
 const BUCKET_ELEMENTS = 5e8;
 const LIVE_ELEMENTS = 1e9;
@@ -132,7 +132,7 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
 /**
  * The root unit's weights stay gathered from its forward pass on; of the layers, the one that runs and the next one are
  * gathered. The gradients of a layer are there in the compute type, and in the type of the reduction: fp32 in torchtitan,
- * the compute type in accelerate. In version 1 a layer is one flat parameter, so that adapters make a gradient of the
+ * the compute type in accelerate. In version 1 a layer is one flat parameter. Adapters that share it make a gradient of the
  * whole layer, and of all layers where gradients are reduced in the last microbatch alone.
  */
 function fsdp(units: UnitElements, options: TrainOptions, reduceBytes: Bytes): Communication {
@@ -140,13 +140,14 @@ function fsdp(units: UnitElements, options: TrainOptions, reduceBytes: Bytes): C
   const keepsWhole = keepsWholeGradients(options);
   const computeBytes = bytesOfCompute(dtype);
   const flat = parallelism.sharding.version === 1;
+  const shares = sharesFlatParameters(options);
   const { keepsGathered = false } = parallelism.sharding;
   const layer = Math.max(0, ...units.layers);
   // A flat gradient is reduced as it is, unless the types differ; version 2 copies the gradients into one buffer.
   const reduced = flat && reduceBytes === computeBytes ? 0 : reduceBytes;
   const made = keepsWhole ? 0 : computeBytes;
-  const perElement = method === "full" ? made + reduced : flat ? made : 0;
-  const kept = keepsWhole && flat && method !== "full" ? units.all : 0;
+  const perElement = method === "full" ? made + reduced : shares ? made : 0;
+  const kept = keepsWhole && shares ? units.trained : 0;
   // The root unit's gradients are reduced at the end, when that of the embedding is there, too.
   const head = method === "full" && !keepsWhole ? units.head : 0;
   // torchtune's recipes shard embedding and head as units of their own (`custom_sharded_layers`).
@@ -186,22 +187,32 @@ interface UnitElements {
   readonly layers: number[];
   readonly root: number;
   readonly all: number;
+  /** Of the layers, and of what is outside of layers, that have a trained parameter. */
+  readonly trained: number;
   readonly head: number;
   /** Of all layers up to a unit, and of the next one, which is fetched early. */
   readonly upTo: (unit: Unit) => number;
 }
 
+/** What is outside of layers. */
+const ROOT = -1;
+
 function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
   const layers = new Map<number, number>();
   let root = 0;
+  const trainedUnits = new Set<number>();
   let head = 0;
-  for (const { unit, elements, ofExperts } of tape.parameters) {
+  for (const { unit, elements, ofExperts, trainable } of tape.parameters) {
     if (expertsStay && ofExperts === true) {
       continue;
     }
     const isHead = tape.units[unit]?.name === "head";
     head += isHead ? elements : 0;
-    if (tape.units[unit]?.checkpointable === true) {
+    const isLayer = tape.units[unit]?.checkpointable === true;
+    if (trainable) {
+      trainedUnits.add(isLayer ? unit : ROOT);
+    }
+    if (isLayer) {
       layers.set(unit, (layers.get(unit) ?? 0) + elements);
     } else {
       root += elements;
@@ -215,7 +226,11 @@ function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
     return order.reduce((sum, [index, elements]) => sum + (index <= next ? elements : 0), 0);
   };
   const all = [...layers.values()].reduce((sum, each) => sum + each, root);
-  return { layers: [...layers.values()], root, all, head, upTo };
+  const trained = [...trainedUnits].reduce(
+    (sum, unit) => sum + (unit === ROOT ? root : (layers.get(unit) ?? 0)),
+    0,
+  );
+  return { layers: [...layers.values()], root, all, trained, head, upTo };
 }
 
 /** Outside the allocator: NCCL's channels and proxies, for each communicator (NCCL_BUFFSIZE 4 MiB a channel and peer). */

@@ -105,6 +105,25 @@ export function keepsWholeGradients({
   return isDivided && accumulation > 1 && pipeline === 1 && DEFERS_REDUCTION[library];
 }
 
+/**
+ * Whether adapters share a flat parameter with the frozen weights of their layer in version 1 of FSDP (Fabric, of whole
+ * blocks). The Trainer wraps each trained module by itself (`update_fsdp_plugin_peft`, `fsdp_auto_wrap_policy` of PEFT); biases
+ * that are trained stay with the frozen weights of their layer.
+ */
+export function sharesFlatParameters({
+  method,
+  library,
+  adapterDetails,
+  parallelism: { sharding },
+}: Pick<TrainOptions, "method" | "library" | "adapterDetails" | "parallelism">): boolean {
+  return (
+    sharding.kind === "fsdp" &&
+    sharding.version === 1 &&
+    method !== "full" &&
+    (library !== "transformers" || adapterDetails.bias !== "none")
+  );
+}
+
 export interface Divisors {
   readonly weights: number;
   readonly gradients: number;
