@@ -17,7 +17,7 @@ import { expertDivision } from "../job/experts.js";
 import { bytesOfCompute, type TrainOptions } from "../job/options.js";
 import { countedParameters } from "../tape/products.js";
 import type { Tape, Unit } from "../tape/tape.js";
-import { keepsWholeGradients, sharesFlatParameters } from "./states.js";
+import { gatheredBytes, keepsWholeGradients, sharesFlatParameters } from "./states.js";
 
 const BUCKET_ELEMENTS = 5e8;
 const LIVE_ELEMENTS = 1e9;
@@ -136,16 +136,16 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
  * whole layer, and of all layers where gradients are reduced in the last microbatch alone.
  */
 function fsdp(units: UnitElements, options: TrainOptions, reduceBytes: Bytes): Communication {
-  const { method, dtype, parallelism, library } = options;
+  const { method, parallelism, library } = options;
   const keepsWhole = keepsWholeGradients(options);
-  const computeBytes = bytesOfCompute(dtype);
+  const bytes = gatheredBytes(options);
   const flat = parallelism.sharding.version === 1;
   const shares = sharesFlatParameters(options);
   const { keepsGathered = false } = parallelism.sharding;
   const layer = Math.max(0, ...units.layers);
   // A flat gradient is reduced as it is, unless the types differ; version 2 copies the gradients into one buffer.
-  const reduced = flat && reduceBytes === computeBytes ? 0 : reduceBytes;
-  const made = keepsWhole ? 0 : computeBytes;
+  const reduced = flat && reduceBytes === bytes ? 0 : reduceBytes;
+  const made = keepsWhole ? 0 : bytes;
   const perElement = method === "full" ? made + reduced : shares ? made : 0;
   const kept = keepsWhole && shares ? units.trained : 0;
   // The root unit's gradients are reduced at the end, when that of the embedding is there, too.
@@ -159,7 +159,6 @@ function fsdp(units: UnitElements, options: TrainOptions, reduceBytes: Bytes): C
         : checkpointable
           ? 0
           : units.root - units.head;
-  const bytes = computeBytes;
   return ofTerms(
     (unit, backward) => [
       { words: "embedding and head", elements: rootOf(unit), bytes },

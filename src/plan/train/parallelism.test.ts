@@ -186,13 +186,32 @@ describe("gradients of FSDP under accumulation", () => {
       return [states.whole?.bytes ?? null, simulation.peak.gradients];
     };
     const whole = parameters * 2;
-    expect([bytesOf("transformers"), bytesOf("litgpt")]).toEqual([
-      [whole, whole],
-      [whole, whole],
-    ]);
+    expect(bytesOf("transformers")).toEqual([whole, whole]);
+    // Fabric's "bf16-mixed" gathers in fp32.
+    expect(bytesOf("litgpt")).toEqual([2 * whole, 2 * whole]);
     const divided = [null, (parameters * 4) / 8];
     expect([bytesOf("torchtune"), bytesOf("torchtitan")]).toEqual([divided, divided]);
     expect(peak({ accumulation: 1 }).states.whole).toBeNull();
+  });
+
+  it("and gathered weights are in fp32 in Fabric's mixed precision, and in 16 bits in its true one", () => {
+    const planned = (library: Library, weights: "fp32" | "16bit") => {
+      const { communication, tape, states } = peakOf("llama-3.1-8b", {
+        dtype: "bf16",
+        weights,
+        sharding: { kind: "fsdp", devices: 8 },
+        train: { library, accumulation: 4 },
+      });
+      const [layer] = tape.units.filter(({ checkpointable }) => checkpointable) as [Unit];
+      const gathered = communication?.formulaOf(layer, false) ?? "";
+      return [
+        (states.whole?.bytes ?? 0) / parameters,
+        /2 layers x \S+ x (\d) B/.exec(gathered)?.[1],
+      ];
+    };
+    expect(planned("litgpt", "fp32")).toEqual([4, "4"]);
+    expect(planned("litgpt", "16bit")).toEqual([2, "2"]);
+    expect(planned("transformers", "fp32")).toEqual([2, "2"]);
   });
 
   it("are of all layers where adapters share version 1's flat parameters, without the frozen rest", () => {
