@@ -134,6 +134,24 @@ describe("FSDP", () => {
   });
 });
 
+it("Fabric's mixed precision computes by autocast with fp32 weights, as on one device", () => {
+  const rules = (devices: number, weights: "fp32" | "16bit") => {
+    const model = readShape(MODELS["llama-3.1-8b"].config, "llama", "config.json");
+    const options = planOptions(model, {
+      mode: "train",
+      dtype: "bf16",
+      weights,
+      ...(devices > 1 ? { sharding: { kind: "fsdp", devices } } : {}),
+      train: { library: "litgpt" },
+    }) as TrainOptions;
+    const { autocast, weightBytes, castsInputs } = trainingRules(model, options);
+    return { autocast, weightBytes, castsInputs };
+  };
+  expect(rules(8, "fp32")).toEqual({ autocast: true, weightBytes: 4, castsInputs: false });
+  expect(rules(8, "fp32")).toEqual(rules(1, "fp32"));
+  expect(rules(8, "16bit")).toEqual({ autocast: false, weightBytes: 2, castsInputs: true });
+});
+
 describe("FSDP that keeps gathered weights (SHARD_GRAD_OP)", () => {
   const fsdp = (keepsGathered: boolean, accumulation = 1, offload: "none" | "all" = "none") =>
     peakOf("llama-3.1-8b", {

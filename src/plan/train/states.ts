@@ -172,7 +172,8 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   const fsdpWide = sharding.kind === "fsdp" && options.fp32Weights && computeBytes < 4;
   const hasMaster = hasMasterWeights(options);
   // FSDP's own weights are wider than the copies that the tape computes with.
-  const widening = (each: Parameter): number => (fsdpWide && each.trainable ? 4 / computeBytes : 1);
+  const widening = (each: Parameter): number =>
+    fsdpWide && each.trainable ? (4 * each.elements) / each.bytes : 1;
   const stateWidth = (each: Parameter): number =>
     hasMaster || fsdpWide ? 4 : each.bytes / each.elements;
   const sum = (of: (each: Parameter) => number): number =>
