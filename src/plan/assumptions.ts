@@ -242,9 +242,7 @@ function whole({ family }: ModelShape, { engine, tensor }: ServeOptions): string
   const words = engine === "transformers" && tensor > 1 ? wholeWords(family) : "";
   return words === ""
     ? []
-    : [
-        `each device of --tp ${tensor} has all of ${words}: transformers' plan of ${family} (base_model_tp_plan) leaves these whole`,
-      ];
+    : [`--tp leaves ${words} whole on each device (base_model_tp_plan of ${family})`];
 }
 
 /** Sequences that wait because vLLM runs fewer at once. */

@@ -15,7 +15,7 @@ export function feedForward(
   build.tape.part = isMoe(shape) ? "moe" : "mlp";
   const out = isMoe(shape)
     ? experts(build, x, hidden, shape)
-    : build.divided("mlp", () => mlp(build, x, hidden, shape));
+    : build.divided("MLP", () => mlp(build, x, hidden, shape));
   build.tape.part = before;
   return out;
 }
@@ -169,7 +169,7 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
     return sum;
   }
   const { shared } = shape;
-  let beside = build.divided("shared", () => mlp(build, x, hidden, shared));
+  let beside = build.divided("shared experts", () => mlp(build, x, hidden, shared));
   if (shape.sharedGate) {
     const gate = build.linear(x, {
       name: "shared_gate",

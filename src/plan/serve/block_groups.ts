@@ -149,7 +149,7 @@ export function blocksOfRequests(blocks: PlanBlocksJson, tokens: number, request
 /** The most requests of so many tokens that so many blocks hold at once. */
 export function requestsOfBlocks(blocks: PlanBlocksJson, tokens: number, count: number): number {
   const first = blocksOfRequest(blocks, tokens);
-  const decoding = blocksOfRequest({ ...blocks, batchedTokens: 1 }, tokens);
+  const decoding = blocksOfRequests(blocks, tokens, 2) - first;
   return count < first ? 0 : 1 + Math.floor((count - first) / decoding);
 }
 
