@@ -242,7 +242,7 @@ function whole({ family }: ModelShape, { engine, tensor }: ServeOptions): string
   const words = engine === "transformers" && tensor > 1 ? wholeWords(family) : "";
   return words === ""
     ? []
-    : [`--tp leaves ${words} whole on each device (base_model_tp_plan of ${family})`];
+    : [`--tp leaves ${words} whole on each device (base_model_tp_plan)`];
 }
 
 /** Sequences that wait because vLLM runs fewer at once. */

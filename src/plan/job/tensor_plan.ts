@@ -14,7 +14,7 @@
 import type { Undivided } from "../blocks/rules.js";
 
 const TABLE_ALONE = /^(?:bamba|falcon_h1|gpt_oss|hunyuan_v1_dense|lfm2|qwen3_vl)(?:_text)?$/;
-const EXPERTS_ALONE = /^(?:granitemoe(?:hybrid|shared)?|hunyuan_v1_moe|jamba|phimoe)$/;
+const EXPERTS_ALONE = /^(?:granitemoe(?:hybrid|shared)?|jamba|phimoe)$/;
 
 const PLANS: readonly (readonly [RegExp, Undivided])[] = [
   [/^(?:deepseek_v3|youtu)$/, { attention: "whole" }],

@@ -4,13 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { readShape } from "../shape/read_shape.js";
 import { plainFormat } from "./attention_cache.js";
-import {
-  blockGroups,
-  blocksOfRequest,
-  blocksOfRequests,
-  requestsOfBlocks,
-  tokensOfBlocks,
-} from "./block_groups.js";
+import { blockGroups, blocksOfRequest, blocksOfRequests, tokensOfBlocks } from "./block_groups.js";
 
 const MODELS = JSON.parse(
   readFileSync(
@@ -88,8 +82,5 @@ test("of several requests, one is in its prefill, and the others have their wind
   const blocks = groupsOf("gemma-2-9b", 2048);
   const [prefill, decoding] = [512 + 385, 512 + 257];
   expect(blocksOfRequest(blocks, 8192)).toBe(prefill);
-  expect(requestsOfBlocks(blocks, 8192, prefill - 1)).toBe(0);
-  expect(requestsOfBlocks(blocks, 8192, prefill)).toBe(1);
-  expect(requestsOfBlocks(blocks, 8192, prefill + decoding)).toBe(2);
   expect(blocksOfRequests(blocks, 8192, 2)).toBe(prefill + decoding);
 });

@@ -146,13 +146,6 @@ export function blocksOfRequests(blocks: PlanBlocksJson, tokens: number, request
   return blocksOfRequest(blocks, tokens) + (requests - 1) * decoding;
 }
 
-/** The most requests of so many tokens that so many blocks hold at once. */
-export function requestsOfBlocks(blocks: PlanBlocksJson, tokens: number, count: number): number {
-  const first = blocksOfRequest(blocks, tokens);
-  const decoding = blocksOfRequests(blocks, tokens, 2) - first;
-  return count < first ? 0 : 1 + Math.floor((count - first) / decoding);
-}
-
 /** "GPU KV cache size" as versions up to 0.20 count it. */
 export function tokensOfBlocks({ tokens, groups }: PlanBlocksJson, blocks: number): number {
   const all = groups.reduce((sum, { count }) => sum + count, 0);

@@ -32,13 +32,7 @@ import {
   cacheFormat,
   cacheShape,
 } from "./attention_cache.js";
-import {
-  blockGroups,
-  blocksOfRequests,
-  inGroups,
-  requestsOfBlocks,
-  tokensOfBlocks,
-} from "./block_groups.js";
+import { blockGroups, blocksOfRequests, inGroups, tokensOfBlocks } from "./block_groups.js";
 import { passOf, servingRules, weightsTape } from "./forward_pass.js";
 import { placedWeights } from "./llama_cpp.js";
 import { fillsShare, generates, hasGraphs, servedShape } from "./served_by.js";
@@ -261,6 +255,10 @@ function withCache(
       },
     ),
   ];
+  const bytesOf = (tokens: number, sequences: number): Bytes =>
+    blocks === null
+      ? sequences * bytesOfSequence(cache, tokens, block)
+      : blocksOfRequests(blocks, tokens, sequences) * blocks.bytes;
   return {
     tape,
     parts: all,
@@ -276,10 +274,7 @@ function withCache(
           bytes: room,
           left,
           formula: roomFormula,
-          bytesOf: (tokens, sequences) =>
-            blocks !== null
-              ? blocksOfRequests(blocks, tokens, sequences) * blocks.bytes
-              : sequences * bytesOfSequence(cache, tokens, block),
+          bytesOf,
           tokens:
             blocks !== null
               ? tokensOfBlocks(blocks, Math.floor(room / blocks.bytes))
@@ -288,11 +283,10 @@ function withCache(
                 : 0,
           ...(blocks === null ? {} : { blocks }),
           sequencesOf: (tokens) => {
-            if (blocks !== null && blocks.bytes > 0) {
-              return requestsOfBlocks(blocks, tokens, Math.floor(room / blocks.bytes));
-            }
-            const one = bytesOfSequence(cache, tokens, block);
-            return one > 0 ? Math.floor(room / one) : Number.POSITIVE_INFINITY;
+            const first = bytesOf(tokens, 1);
+            const next = bytesOf(tokens, 2) - first;
+            const all = next > 0 ? 1 + Math.floor((room - first) / next) : Number.POSITIVE_INFINITY;
+            return room < first ? 0 : all;
           },
         }
       : null,

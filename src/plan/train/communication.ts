@@ -186,20 +186,17 @@ interface UnitElements {
   readonly layers: number[];
   readonly root: number;
   readonly all: number;
-  /** Of the layers, and of what is outside of layers, that have a trained parameter. */
+  /** The same without what is outside of layers, if all of that is frozen. */
   readonly trained: number;
   readonly head: number;
   /** Of all layers up to a unit, and of the next one, which is fetched early. */
   readonly upTo: (unit: Unit) => number;
 }
 
-/** What is outside of layers. */
-const ROOT = -1;
-
 function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
   const layers = new Map<number, number>();
   let root = 0;
-  const trainedUnits = new Set<number>();
+  let trainsRoot = false;
   let head = 0;
   for (const { unit, elements, ofExperts, trainable } of tape.parameters) {
     if (expertsStay && ofExperts === true) {
@@ -207,14 +204,11 @@ function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
     }
     const isHead = tape.units[unit]?.name === "head";
     head += isHead ? elements : 0;
-    const isLayer = tape.units[unit]?.checkpointable === true;
-    if (trainable) {
-      trainedUnits.add(isLayer ? unit : ROOT);
-    }
-    if (isLayer) {
+    if (tape.units[unit]?.checkpointable === true) {
       layers.set(unit, (layers.get(unit) ?? 0) + elements);
     } else {
       root += elements;
+      trainsRoot ||= trainable;
     }
   }
   const indices = new Map(tape.units.map((unit, index) => [unit, index]));
@@ -224,12 +218,9 @@ function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
     const next = order.find(([index]) => index > at)?.[0] ?? at;
     return order.reduce((sum, [index, elements]) => sum + (index <= next ? elements : 0), 0);
   };
+  const frozen = trainsRoot ? 0 : root;
   const all = [...layers.values()].reduce((sum, each) => sum + each, root);
-  const trained = [...trainedUnits].reduce(
-    (sum, unit) => sum + (unit === ROOT ? root : (layers.get(unit) ?? 0)),
-    0,
-  );
-  return { layers: [...layers.values()], root, all, trained, head, upTo };
+  return { layers: [...layers.values()], root, all, trained: all - frozen, head, upTo };
 }
 
 /** Outside the allocator: NCCL's channels and proxies, for each communicator (NCCL_BUFFSIZE 4 MiB a channel and peer). */
