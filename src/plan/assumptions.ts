@@ -240,9 +240,7 @@ function dequantized(model: ModelShape, options: PlanOptions): string[] {
 /** What transformers' plan of a family leaves whole on each device. */
 function whole({ family }: ModelShape, { engine, tensor }: ServeOptions): string[] {
   const words = engine === "transformers" && tensor > 1 ? wholeWords(family) : "";
-  return words === ""
-    ? []
-    : [`--tp leaves ${words} whole on each device (base_model_tp_plan)`];
+  return words === "" ? [] : [`--tp leaves ${words} whole on each device (base_model_tp_plan)`];
 }
 
 /** Sequences that wait because vLLM runs fewer at once. */

@@ -13,8 +13,8 @@
  */
 import type { Undivided } from "../blocks/rules.js";
 
-const TABLE_ALONE = /^(?:bamba|falcon_h1|gpt_oss|hunyuan_v1_dense|lfm2|qwen3_vl)(?:_text)?$/;
-const EXPERTS_ALONE = /^(?:granitemoe(?:hybrid|shared)?|jamba|phimoe)$/;
+const TABLE_ALONE = /^(?:bamba|falcon_h1|gpt_oss|hunyuan_v1_dense|lfm2|qwen3_vl(?:_text)?)$/;
+const EXPERTS_ALONE = /^(?:granitemoe[a-z]*|jamba|phimoe)$/;
 
 const PLANS: readonly (readonly [RegExp, Undivided])[] = [
   [/^(?:deepseek_v3|youtu)$/, { attention: "whole" }],
