@@ -48,6 +48,10 @@ def divided(model, options, compute, device):
             # A flat parameter has one type, and PEFT's adapters are in fp32.
             for parameter in model.parameters():
                 parameter.data = parameter.data.to(compute)
+            from peft.utils.other import fsdp_auto_wrap_policy
+
+            # As the Trainer: each adapter is a unit of its own.
+            policy = fsdp_auto_wrap_policy(model)
         return FullyShardedDataParallel(
             model,
             auto_wrap_policy=policy,

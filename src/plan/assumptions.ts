@@ -11,6 +11,7 @@ import { longestFor } from "./job/longest.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
 import { olderFp8Cache } from "./job/served_type.js";
+import { wholeWords } from "./job/tensor_plan.js";
 import {
   autoCacheType,
   bytesOfNextToken,
@@ -203,7 +204,12 @@ export function limitsOf(
     ...keptExperts(model, options),
     ...(options.mode === "train" ? [...unscaled(options), ...unevenTokens(options)] : []),
     ...(options.mode === "serve"
-      ? [...olderFp8Cache(options), ...queued(model, options), ...softCapped(model, options)]
+      ? [
+          ...olderFp8Cache(options),
+          ...queued(model, options),
+          ...softCapped(model, options),
+          ...whole(model, options),
+        ]
       : []),
     ...(convertsFile(model, options) && model.stored.quantization !== null
       ? [
@@ -229,6 +235,12 @@ function dequantized(model: ModelShape, options: PlanOptions): string[] {
         `quantized weights cannot be trained: the plan is of a checkpoint that is converted to ${options.dtype} when it is loaded (dequantize=True in its quantization_config); --method lora trains adapters beside them`,
       ]
     : [];
+}
+
+/** What transformers' plan of a family leaves whole on each device. */
+function whole({ family }: ModelShape, { engine, tensor }: ServeOptions): string[] {
+  const words = engine === "transformers" && tensor > 1 ? wholeWords(family) : "";
+  return words === "" ? [] : [`--tp leaves ${words} whole on each device (base_model_tp_plan)`];
 }
 
 /** Sequences that wait because vLLM runs fewer at once. */

@@ -5,6 +5,7 @@ import { cannotDivide } from "../model/errors/plan_errors.js";
 import { matchesTarget } from "./blocks/target_names.js";
 import { requireExpertRanks } from "./job/experts.js";
 import type { PlanOptions, TrainOptions } from "./job/options.js";
+import { dividesAttention } from "./serve/attention_cache.js";
 import { requirePipeline, requireServed, requireTensorParallel } from "./serve/served_by.js";
 import {
   isMoe,
@@ -36,8 +37,9 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
     requirePipeline(options);
   }
   for (const { layer } of layers) {
-    requireLayer(layer, tensor, expert);
-    requireKeyHeads(layer, tensor, options);
+    const sharesHeads = options.mode === "train" || dividesAttention(model, options);
+    requireLayer(layer, sharesHeads ? tensor : 1, expert);
+    requireKeyHeads(layer, sharesHeads ? tensor : 1, options);
     if (!spreadsUnevenly(options) && expertsOf(layer) % expert !== 0) {
       throw cannotDivide(
         `${expertsOf(layer)} experts cannot be divided evenly over --ep ${expert}`,

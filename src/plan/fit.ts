@@ -17,6 +17,7 @@ import {
 import { largest } from "./largest.js";
 import { unlessRefused } from "./refusal.js";
 import { type CacheRoom, planServing } from "./serve/plan_serving.js";
+import { generates } from "./serve/served_by.js";
 import { type ModelShape, readsText } from "./shape/model_shape.js";
 import { Footprints, KnownFootprints } from "./train/footprint.js";
 import { LARGEST_SEARCHED } from "./wording.js";
@@ -135,18 +136,24 @@ function servingFit(
   const deviceFits = figureOf(parts, "device").bytes <= gpu.memoryBytes;
   if (room !== null) {
     const sequences = Math.min(LARGEST_BATCH, room.bytes > 0 ? room.sequencesOf(context) : 0);
+    // Of more sequences than run at once, the others wait.
+    const running =
+      options.engine === "vllm" && generates(model)
+        ? options.maxSequences
+        : Number.POSITIVE_INFINITY;
     const search = (most: number): number =>
       largest(most, {
-        fits: (units) => room.sequencesOf(Math.min(limit, units * STEP)) >= concurrency,
+        fits: (units) =>
+          room.sequencesOf(Math.min(limit, units * STEP)) >= Math.min(concurrency, running),
         shareOf: (units) => concurrency / room.sequencesOf(units * STEP),
         isRow,
       });
-    const fits = deviceFits && sequences >= concurrency;
+    const fits = deviceFits && sequences >= Math.min(concurrency, running);
     return {
       deviceBytes: gpu.memoryBytes,
       fits,
       ...(fits || !deviceFits ? {} : { reason: reasonOf(room, options) }),
-      maxBatch: deviceFits ? sequences : 0,
+      maxBatch: deviceFits ? Math.min(sequences, running) : 0,
       maxSequence: deviceFits && room.bytes > 0 ? longestLength(model, limit, search) : 0,
     };
   }
@@ -183,11 +190,11 @@ function servingFit(
 function reasonOf(room: CacheRoom, { context, concurrency, engine }: ServeOptions): string {
   const left = room.bytes > 0 ? formatBytes(room.bytes) : "nothing";
   const sequences = `${formatExactCount(concurrency)} ${concurrency === 1 ? "sequence" : "sequences"}`;
-  const one = room.bytesOf(context);
-  if (one === 0) {
+  const taken = room.bytesOf(context, concurrency);
+  if (taken === 0) {
     return `the share of ${engine}, ${room.formula}, is ${left}`;
   }
-  return `the share of ${engine} for the cache, ${room.formula}, is ${left}; ${sequences} of ${formatExactCount(context)} tokens ${concurrency === 1 ? "takes" : "take"} ${formatBytes(concurrency * one)}`;
+  return `the share of ${engine} for the cache, ${room.formula}, is ${left}; ${sequences} of ${formatExactCount(context)} tokens ${concurrency === 1 ? "takes" : "take"} ${formatBytes(taken)}`;
 }
 
 /**

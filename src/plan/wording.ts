@@ -59,17 +59,14 @@ export function roomWords(
     return `room for ${most}`;
   }
   const these = `${most} of this context, or one of ${mostOf(longestContext, longestSequence)} tokens`;
-  if (bytesPerSequence > 0) {
-    // How many tokens fit depends on how many sequences share the cache.
-    return `room for ${these}`;
-  }
   const tokens = `${formatExactCount(kvTokens)} tokens`;
-  if (windows === undefined) {
-    return `room for ${tokens}: ${these}`;
-  }
-  return logConcurrency === undefined
-    ? `room for ${these}`
-    : `room for ${these}; vLLM's log: ${tokens}, maximum concurrency ${logConcurrency.toFixed(2)}x at this context`;
+  // With windows or states, how many tokens fit depends on how many sequences share the cache.
+  const depends = bytesPerSequence > 0 || windows !== undefined;
+  const log =
+    logConcurrency === undefined
+      ? ""
+      : `; vLLM's log: ${depends ? `${tokens}, ` : ""}maximum concurrency ${logConcurrency.toFixed(2)}x at this context`;
+  return `room for ${depends ? "" : `${tokens}: `}${these}${log}`;
 }
 
 /** "58.5 GiB planned, 56.1 GiB measured": the first line of a comparison. */

@@ -9,7 +9,7 @@ import { type Parameter, Tape, type Tensor } from "../tape/tape.js";
 import { withAdapter } from "./adapter.js";
 import type { AdapterDetails } from "./adapter_details.js";
 import { isNamed, isSavedModule, layerOf, type ModulePlace, modulePaths } from "./adapter_names.js";
-import type { BlockRules } from "./rules.js";
+import type { BlockRules, Undivided } from "./rules.js";
 import { matchesTarget } from "./target_names.js";
 
 export interface LinearSketch {
@@ -33,9 +33,29 @@ const VISION_NAMES: ReadonlySet<string> = new Set(["qkv", "proj"]);
 
 export class LayerBuilder {
   readonly tape: Tape;
+  #rules: BlockRules;
 
-  constructor(readonly rules: BlockRules) {
+  constructor(rules: BlockRules) {
+    this.#rules = rules;
     this.tape = new Tape(rules.compiled, rules.training);
+  }
+
+  get rules(): BlockRules {
+    return this.#rules;
+  }
+
+  /** Builds a part as tensor parallelism divides it. */
+  divided<Made>(part: keyof Undivided, run: () => Made): Made {
+    const before = this.#rules;
+    const { undivided = {}, tensorParallel } = before;
+    const how = undivided[part];
+    if (how !== undefined) {
+      const gathered = how === "gathered" ? tensorParallel : 1;
+      this.#rules = { ...before, tensorParallel: 1, gathered };
+    }
+    const made = run();
+    this.#rules = before;
+    return made;
   }
 
   parameter(name: string, elements: number, role: Parameter["role"], rows = 0): Parameter {
@@ -86,7 +106,12 @@ export class LayerBuilder {
     const parts = sketch.split === undefined ? 1 : ranks;
     const inputs = sketch.inputs / (sketch.split === "inputs" ? parts : 1);
     const outputs = sketch.outputs / (sketch.split === "outputs" ? parts : 1);
-    const parameters = this.#matrix(sketch, inputs, outputs);
+    const shared = sketch.experts === undefined ? (rules.gathered ?? 1) : 1;
+    const parameters = this.#matrix(
+      sketch,
+      inputs / (sketch.split === "inputs" ? shared : 1),
+      outputs / (sketch.split === "outputs" ? shared : 1),
+    );
     const [matrix] = parameters as [Parameter];
     const quantized = matrix.quantized;
     const casts = rules.autocast && rules.computeBytes < FP32;

@@ -13,7 +13,9 @@ export function feedForward(
 ): Tensor {
   const before = build.tape.part;
   build.tape.part = isMoe(shape) ? "moe" : "mlp";
-  const out = isMoe(shape) ? experts(build, x, hidden, shape) : mlp(build, x, hidden, shape);
+  const out = isMoe(shape)
+    ? experts(build, x, hidden, shape)
+    : build.divided("MLP", () => mlp(build, x, hidden, shape));
   build.tape.part = before;
   return out;
 }
@@ -166,7 +168,8 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
   if (shape.shared === null) {
     return sum;
   }
-  let beside = mlp(build, x, hidden, shape.shared);
+  const { shared } = shape;
+  let beside = build.divided("shared experts", () => mlp(build, x, hidden, shared));
   if (shape.sharedGate) {
     const gate = build.linear(x, {
       name: "shared_gate",

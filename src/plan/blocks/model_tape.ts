@@ -40,13 +40,16 @@ export function modelTape(model: ModelShape, rules: BlockRules, stage: StageChoi
   for (const [index, tower] of towers.entries()) {
     const last = index === towers.length - 1;
     const positions = positionsOf(tower, rules);
-    const output = towerTape(build, tower, {
+    const place: TowerPlace = {
       model,
       positions,
       other: readsEncoder(tower) ? other : null,
       stage,
       prompt: promptOf(build, tower),
-    });
+    };
+    const output = last
+      ? towerTape(build, tower, place)
+      : build.divided("tower", () => towerTape(build, tower, place));
     other = { output, positions };
     if (last && stage.index === stage.count - 1) {
       build.tape.beginUnit("head", [output], false);
@@ -246,7 +249,7 @@ function oneLayer(
         other: place.other,
       });
     case "state-space":
-      return stateSpaceLayer(build, x, tower.hidden, layer);
+      return build.divided("attention", () => stateSpaceLayer(build, x, tower.hidden, layer));
     case "convolution":
       return convolutionLayer(build, x, layer);
     case "tensors":

@@ -31,6 +31,14 @@ export interface ExpertDivision {
   readonly copies: number;
 }
 
+/**
+ * Parts that tensor parallelism does not divide as usual: `whole` on each device, or matrices divided and results gathered.
+ * `tower`: all towers but the last one.
+ */
+export type Undivided = Readonly<
+  Partial<Record<"attention" | "MLP" | "shared experts" | "tower", "whole" | "gathered">>
+>;
+
 export interface BlockRules {
   readonly training: boolean;
   /** Sequences on one device, and their length there (context parallelism shortens it). */
@@ -88,6 +96,10 @@ export interface BlockRules {
   /** Frozen parameters share a flat one with adapters, so that autograd takes them for trained ones (FSDP, version 1). */
   readonly flatGradients: boolean;
   readonly tensorParallel: number;
+  /** Absent: it divides all parts. */
+  readonly undivided?: Undivided;
+  /** Devices that have a share of each matrix, whose results are gathered; absent: 1. */
+  readonly gathered?: number;
   /** With tensor parallelism, each rank has the embedding's whole table and gathers the logits of all. */
   readonly gathersLogits: boolean;
   /** Norms and residuals have a share of the tokens on each tensor-parallel rank. */

@@ -54,7 +54,7 @@ function attend(
 ): Tensor {
   const context =
     shape.bidirectional || !isText ? positions : Math.max(positions, build.rules.context);
-  return attention(build, input, {
+  const place = {
     shape,
     hidden,
     source: other?.output ?? input,
@@ -63,7 +63,8 @@ function attend(
     dropout: build.rules.dropout && layer.attentionDropout,
     maskable: isText,
     prefix: other === null ? "" : CROSS,
-  });
+  };
+  return build.divided("attention", () => attention(build, input, place));
 }
 
 function residual(

@@ -12,6 +12,7 @@
 import type { Bytes } from "../../model/base/units.js";
 import { bytesOfCacheType } from "../job/cache_types.js";
 import { bytesOfCompute, type ComputeDType, type ServeOptions } from "../job/options.js";
+import { undividedBy } from "../job/tensor_plan.js";
 import {
   type AttentionShape,
   type LayerShape,
@@ -77,6 +78,11 @@ export function plainFormat(itemBytes: number): CacheFormat {
 /** Tokens of a compute batch of llama.cpp, `n_ubatch`. */
 export const MICRO_BATCH = 512;
 
+/** Whether `--tp` divides heads and states: plans of transformers leave some whole, or gather them. */
+export function dividesAttention({ family }: ModelShape, { engine }: ServeOptions): boolean {
+  return engine !== "transformers" || undividedBy(family).attention === undefined;
+}
+
 /** llama.cpp's own default is f16, whatever the weights are. */
 export function autoCacheType({ engine, dtype }: ServeOptions): ComputeDType {
   return engine === "llama.cpp" ? "fp16" : dtype;
@@ -103,7 +109,7 @@ export function cacheFormat(
     stateBytes: engine === "vllm" || engine === "tgi" ? computeBytes : 4,
     narrowStateBytes:
       engine === "sglang" ? 2 : engine === "vllm" || engine === "tgi" ? computeBytes : 4,
-    tensorParallel: tensor,
+    tensorParallel: dividesAttention(model, options) ? tensor : 1,
     expandsGroups: engine === "transformers",
     // A cache of transformers holds one token less than a window: the next one completes it. llama.cpp adds the tokens
     // of a compute batch (llama-kv-cache-iswa.cpp: n_swa + n_ubatch).

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { readShape } from "../shape/read_shape.js";
 import { plainFormat } from "./attention_cache.js";
-import { blockGroups, blocksOfRequest, tokensOfBlocks } from "./block_groups.js";
+import { blockGroups, blocksOfRequest, blocksOfRequests, tokensOfBlocks } from "./block_groups.js";
 
 const MODELS = JSON.parse(
   readFileSync(
@@ -76,4 +76,11 @@ test("blocks of attention are as large as a state", () => {
   const { hidden_size: hidden } = MODELS.jamba.config;
   expect(bytes / 4).toBeGreaterThanOrEqual(2 * hidden * (16 * 4 + 4 * 2));
   expect(blocksOfRequest(blocks, tokens * 3)).toBe(3 + 7);
+});
+
+test("of several requests, one is in its prefill, and the others have their windows", () => {
+  const blocks = groupsOf("gemma-2-9b", 2048);
+  const [prefill, decoding] = [512 + 385, 512 + 257];
+  expect(blocksOfRequest(blocks, 8192)).toBe(prefill);
+  expect(blocksOfRequests(blocks, 8192, 2)).toBe(prefill + decoding);
 });

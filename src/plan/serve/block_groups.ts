@@ -137,6 +137,15 @@ export function blocksOfRequest(
   }, 0);
 }
 
+/**
+ * Blocks of several requests of so many tokens, of which one is in its prefill: its windows have the tokens of a pass. vLLM
+ * does not start with fewer blocks than one request takes.
+ */
+export function blocksOfRequests(blocks: PlanBlocksJson, tokens: number, requests: number): number {
+  const decoding = blocksOfRequest({ ...blocks, batchedTokens: 1 }, tokens);
+  return blocksOfRequest(blocks, tokens) + (requests - 1) * decoding;
+}
+
 /** "GPU KV cache size" as versions up to 0.20 count it. */
 export function tokensOfBlocks({ tokens, groups }: PlanBlocksJson, blocks: number): number {
   const all = groups.reduce((sum, { count }) => sum + count, 0);

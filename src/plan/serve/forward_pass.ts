@@ -5,6 +5,7 @@ import type { BlockRules } from "../blocks/rules.js";
 import { expertDivision } from "../job/experts.js";
 import { quantizationOf } from "../job/loading.js";
 import { bytesOfCompute, type ServeOptions } from "../job/options.js";
+import { undividedBy } from "../job/tensor_plan.js";
 import { type ModelShape, readsText } from "../shape/model_shape.js";
 import { NO_HEAD } from "../shape/parts.js";
 import { simulateStep } from "../tape/simulate.js";
@@ -201,6 +202,7 @@ export function servingRules(model: ModelShape, options: ServeOptions): BlockRul
     quantizedKeepsInput: false,
     dropout: false,
     tensorParallel: tensor,
+    ...(whole ? { undivided: undividedBy(model.family) } : {}),
     castsInputs: false,
     flatGradients: false,
     gathersLogits: false,

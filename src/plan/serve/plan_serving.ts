@@ -32,7 +32,7 @@ import {
   cacheFormat,
   cacheShape,
 } from "./attention_cache.js";
-import { blockGroups, inGroups, tokensOfBlocks } from "./block_groups.js";
+import { blockGroups, blocksOfRequests, inGroups, tokensOfBlocks } from "./block_groups.js";
 import { passOf, servingRules, weightsTape } from "./forward_pass.js";
 import { placedWeights } from "./llama_cpp.js";
 import { fillsShare, generates, hasGraphs, servedShape } from "./served_by.js";
@@ -75,7 +75,8 @@ export interface CacheRoom {
   readonly tokens: number;
   /** Of vLLM, unless its layers differ in size. */
   readonly blocks?: PlanBlocksJson;
-  bytesOf(tokens: number): Bytes;
+  /** That so many sequences take at once, one of them in its prefill. */
+  bytesOf(tokens: number, sequences: number): Bytes;
   /** Sequences of `tokens` that it holds at once; Infinity for a model without a cache. */
   sequencesOf(tokens: number): number;
 }
@@ -221,7 +222,7 @@ function withCache(
   const preallocates = fillsShare(model, engine);
   const { left, formula: roomFormula } = roomOf(options, parts, fixed);
   const room = Math.max(0, left);
-  const perToken = bytesOfNextToken(own);
+  const perToken = bytesOfNextToken(cache);
   const sketch: PartSketch = {
     formula: `${counted(options.concurrency, "sequence")} x ${cacheWords(cache, options, block)}`,
     source: "keys and values of each layer; one latent row with MLA",
@@ -254,22 +255,26 @@ function withCache(
       },
     ),
   ];
+  const bytesOf = (tokens: number, sequences: number): Bytes =>
+    blocks === null
+      ? sequences * bytesOfSequence(cache, tokens, block)
+      : blocksOfRequests(blocks, tokens, sequences) * blocks.bytes;
   return {
     tape,
     parts: all,
     kvBytesPerToken: Math.round(perToken),
-    windows: own.windows.map(({ window, bytesPerToken }) => ({
-      tokens: wholeBlocks(window, engine),
+    windows: cache.windows.map(({ window, bytesPerToken }) => ({
+      tokens: Math.ceil(window / block) * block,
       bytesPerToken: Math.round(bytesPerToken),
     })),
-    bytesPerSequence: Math.round(own.bytesPerSequence),
+    bytesPerSequence: Math.round(cache.bytesPerSequence),
     parameters: tape.parameters.reduce((sum, each) => sum + each.elements, 0),
     room: preallocates
       ? {
           bytes: room,
           left,
           formula: roomFormula,
-          bytesOf: (tokens) => bytesOfSequence(cache, tokens, block),
+          bytesOf,
           tokens:
             blocks !== null
               ? tokensOfBlocks(blocks, Math.floor(room / blocks.bytes))
@@ -278,8 +283,10 @@ function withCache(
                 : 0,
           ...(blocks === null ? {} : { blocks }),
           sequencesOf: (tokens) => {
-            const one = bytesOfSequence(cache, tokens, block);
-            return one > 0 ? Math.floor(room / one) : Number.POSITIVE_INFINITY;
+            const first = bytesOf(tokens, 1);
+            const next = bytesOf(tokens, 2) - first;
+            const all = next > 0 ? 1 + Math.floor((room - first) / next) : Number.POSITIVE_INFINITY;
+            return room < first ? 0 : all;
           },
         }
       : null,
@@ -329,12 +336,6 @@ function cacheWords(cache: CacheShape, { context }: ServeOptions, block: number)
     ...(state > 0 ? [`${Math.round(state)} B at any length`] : []),
   ];
   return words.length > 1 ? `(${words.join(" + ")})` : words.join("");
-}
-
-/** Tokens that the engine's blocks hold. */
-function wholeBlocks(tokens: number, engine: Engine): number {
-  const block = BLOCK_TOKENS[engine];
-  return Math.ceil(tokens / block) * block;
 }
 
 /**

@@ -16,6 +16,7 @@
 import { cannotDivide } from "../../model/errors/plan_errors.js";
 import { readsEncoder } from "../blocks/model_tape.js";
 import type { Engine, ServeOptions } from "../job/options.js";
+import { dividesTableAlone } from "../job/tensor_plan.js";
 import { type ModelShape, readsText } from "../shape/model_shape.js";
 import { NO_HEAD } from "../shape/parts.js";
 import { cachedTower } from "./attention_cache.js";
@@ -91,18 +92,24 @@ export function requireServed(model: ModelShape, { engine }: ServeOptions): void
   );
 }
 
-/** Decoders that transformers 5.24 has no plan for (`base_model_tp_plan`), or one for the table of tokens alone. */
-const WITHOUT_PLAN = /^(?:gpt2|gpt_bigcode|opt|bloom|falcon|mpt|stablelm|bamba)$/;
+/** Decoders that transformers 5.24 has no plan for (`base_model_tp_plan`). */
+const WITHOUT_PLAN = /^(?:gpt2|gpt_bigcode|opt|bloom|falcon|mpt|stablelm)$/;
 
 /**
  * transformers divides decoders whose configuration has a plan; TGI divides T5 of all encoder-decoders.
  * @throws TidemarkError TM-E086 for a model that the engine does not divide
  */
-export function requireTensorParallel(model: ModelShape, { engine, tensor }: ServeOptions): void {
+export function requireTensorParallel(
+  model: ModelShape,
+  { engine, tensor, expert }: ServeOptions,
+): void {
   const kind = kindOf(model);
   const hasNone =
     engine === "transformers"
-      ? kind !== "decoder" || !hasAttention(model) || WITHOUT_PLAN.test(model.family)
+      ? kind !== "decoder" ||
+        !hasAttention(model) ||
+        WITHOUT_PLAN.test(model.family) ||
+        (dividesTableAlone(model.family) && expert === 1)
       : engine === "tgi" && kind === "text to text" && model.family !== "t5";
   if (tensor === 1 || !hasNone) {
     return;

@@ -4,6 +4,7 @@ import { expertDivision } from "../job/experts.js";
 import { quantizationOf } from "../job/loading.js";
 import { bytesOfCompute, type Library, type TrainOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
+import { gatheredBytes, sharesFlatParameters } from "./states.js";
 
 /** torchtune and torchtitan delete them before the backward pass; Fabric converts a 16-bit model's output to fp32. */
 const HELD_LOGITS: Readonly<Record<Library, BlockRules["holdsLogits"]>> = {
@@ -34,11 +35,12 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
   const isTransformers = options.library === "transformers";
   const isFsdp = parallelism.sharding.kind === "fsdp";
   // FSDP and DeepSpeed compute with 16-bit copies of their own. accelerate uses autocast beside FSDP all the same, and
-  // for a 16-bit model with adapters.
+  // for a 16-bit model with adapters; Fabric beside gathered weights in fp32.
+  const gathersFp32 = isFsdp && gatheredBytes(options) > computeBytes;
   const isAutocast =
-    (options.fp32Weights && (!sharded || (isFsdp && isTransformers))) ||
+    (options.fp32Weights && (!sharded || (isFsdp && isTransformers) || gathersFp32)) ||
     (isTransformers && !trainBase);
-  const readsFp32 = computeBytes === 4 || (options.fp32Weights && !sharded);
+  const readsFp32 = computeBytes === 4 || gathersFp32 || (options.fp32Weights && !sharded);
   // PEFT makes adapters of 16-bit models in fp32 (`autocast_adapter_dtype`), which FSDP gathers in the compute type.
   const readsFp32Adapters = readsFp32 || (isTransformers && !isFsdp);
   return {
@@ -82,8 +84,8 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
     // litgpt's published figures are those of bitsandbytes 0.41.
     quantizedKeepsInput: options.library === "litgpt",
     dropout: options.dropout,
-    castsInputs: isFsdp && computeBytes < 4,
-    flatGradients: isFsdp && parallelism.sharding.version === 1 && !trainBase,
+    castsInputs: isFsdp && computeBytes < 4 && !gathersFp32,
+    flatGradients: sharesFlatParameters(options),
     tensorParallel: parallelism.tensor,
     // The plans of transformers leave the table whole and gather the logits ("colwise_gather_output"), and have no
     // sequence parallelism.

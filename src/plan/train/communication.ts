@@ -17,7 +17,7 @@ import { expertDivision } from "../job/experts.js";
 import { bytesOfCompute, type TrainOptions } from "../job/options.js";
 import { countedParameters } from "../tape/products.js";
 import type { Tape, Unit } from "../tape/tape.js";
-import { keepsWholeGradients } from "./states.js";
+import { gatheredBytes, keepsWholeGradients, sharesFlatParameters } from "./states.js";
 
 const BUCKET_ELEMENTS = 5e8;
 const LIVE_ELEMENTS = 1e9;
@@ -132,21 +132,22 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
 /**
  * The root unit's weights stay gathered from its forward pass on; of the layers, the one that runs and the next one are
  * gathered. The gradients of a layer are there in the compute type, and in the type of the reduction: fp32 in torchtitan,
- * the compute type in accelerate. In version 1 a layer is one flat parameter, so that adapters make a gradient of the
+ * the compute type in accelerate. In version 1 a layer is one flat parameter. Adapters that share it make a gradient of the
  * whole layer, and of all layers where gradients are reduced in the last microbatch alone.
  */
 function fsdp(units: UnitElements, options: TrainOptions, reduceBytes: Bytes): Communication {
-  const { method, dtype, parallelism, library } = options;
+  const { method, parallelism, library } = options;
   const keepsWhole = keepsWholeGradients(options);
-  const computeBytes = bytesOfCompute(dtype);
+  const bytes = gatheredBytes(options);
   const flat = parallelism.sharding.version === 1;
+  const shares = sharesFlatParameters(options);
   const { keepsGathered = false } = parallelism.sharding;
   const layer = Math.max(0, ...units.layers);
   // A flat gradient is reduced as it is, unless the types differ; version 2 copies the gradients into one buffer.
-  const reduced = flat && reduceBytes === computeBytes ? 0 : reduceBytes;
-  const made = keepsWhole ? 0 : computeBytes;
-  const perElement = method === "full" ? made + reduced : flat ? made : 0;
-  const kept = keepsWhole && flat && method !== "full" ? units.all : 0;
+  const reduced = flat && reduceBytes === bytes ? 0 : reduceBytes;
+  const made = keepsWhole ? 0 : bytes;
+  const perElement = method === "full" ? made + reduced : shares ? made : 0;
+  const kept = keepsWhole && shares ? units.trained : 0;
   // The root unit's gradients are reduced at the end, when that of the embedding is there, too.
   const head = method === "full" && !keepsWhole ? units.head : 0;
   // torchtune's recipes shard embedding and head as units of their own (`custom_sharded_layers`).
@@ -158,7 +159,6 @@ function fsdp(units: UnitElements, options: TrainOptions, reduceBytes: Bytes): C
         : checkpointable
           ? 0
           : units.root - units.head;
-  const bytes = computeBytes;
   return ofTerms(
     (unit, backward) => [
       { words: "embedding and head", elements: rootOf(unit), bytes },
@@ -186,6 +186,8 @@ interface UnitElements {
   readonly layers: number[];
   readonly root: number;
   readonly all: number;
+  /** The same without what is outside of layers, if all of that is frozen. */
+  readonly trained: number;
   readonly head: number;
   /** Of all layers up to a unit, and of the next one, which is fetched early. */
   readonly upTo: (unit: Unit) => number;
@@ -194,8 +196,9 @@ interface UnitElements {
 function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
   const layers = new Map<number, number>();
   let root = 0;
+  let trainsRoot = false;
   let head = 0;
-  for (const { unit, elements, ofExperts } of tape.parameters) {
+  for (const { unit, elements, ofExperts, trainable } of tape.parameters) {
     if (expertsStay && ofExperts === true) {
       continue;
     }
@@ -205,6 +208,7 @@ function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
       layers.set(unit, (layers.get(unit) ?? 0) + elements);
     } else {
       root += elements;
+      trainsRoot ||= trainable;
     }
   }
   const indices = new Map(tape.units.map((unit, index) => [unit, index]));
@@ -214,8 +218,9 @@ function unitElements(tape: Tape, expertsStay: boolean): UnitElements {
     const next = order.find(([index]) => index > at)?.[0] ?? at;
     return order.reduce((sum, [index, elements]) => sum + (index <= next ? elements : 0), 0);
   };
+  const frozen = trainsRoot ? 0 : root;
   const all = [...layers.values()].reduce((sum, each) => sum + each, root);
-  return { layers: [...layers.values()], root, all, head, upTo };
+  return { layers: [...layers.values()], root, all, trained: all - frozen, head, upTo };
 }
 
 /** Outside the allocator: NCCL's channels and proxies, for each communicator (NCCL_BUFFSIZE 4 MiB a channel and peer). */

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { type AdapterDetails, NO_DETAILS } from "../blocks/adapter_details.js";
 import { modelTape } from "../blocks/model_tape.js";
 import { type PlanRequest, planOptions } from "../defaults.js";
 import { requireDivisible } from "../divisible.js";
@@ -101,21 +102,54 @@ describe("DDP", () => {
 });
 
 describe("FSDP", () => {
-  const lora = (version: 1 | 2) =>
+  const lora = (version: 1 | 2, library: Library, details: Partial<AdapterDetails> = {}) =>
     peakOf("llama-3.1-8b", {
       method: "lora",
       sharding: { kind: "fsdp", devices: 8, version },
-      train: { checkpointing: "full", sequence: 512 },
+      train: {
+        library,
+        checkpointing: "full",
+        sequence: 512,
+        adapterDetails: { ...NO_DETAILS, ...details },
+      },
     });
+  const needed = (peak: ReturnType<typeof lora>): number =>
+    Math.max(...peak.tape.units.map((unit) => peak.communication?.bytesOf(unit, true) ?? 0));
 
-  it("version 1 has a gradient of the whole flat parameter of a layer with adapters", () => {
-    const needed = (peak: ReturnType<typeof lora>): number =>
-      Math.max(...peak.tape.units.map((unit) => peak.communication?.bytesOf(unit, true) ?? 0));
-    const difference = needed(lora(1)) - needed(lora(2));
-    // A layer of Llama 3.1 8B in bf16: 218e6 parameters, and adapters.
-    expect(difference).toBeGreaterThan(2 * 218e6);
-    expect(difference).toBeLessThan(2 * 219e6);
+  it.each([
+    ["litgpt", {}],
+    ["transformers", { bias: "all" }],
+  ] as const)(
+    "version 1 of %s %j has a gradient of the whole flat parameter of a layer with adapters",
+    (library, details) => {
+      const difference = needed(lora(1, library, details)) - needed(lora(2, library, details));
+      // A layer of Llama 3.1 8B in bf16: 218e6 parameters, and adapters.
+      expect(difference).toBeGreaterThan(2 * 218e6);
+      expect(difference).toBeLessThan(2 * 219e6);
+    },
+  );
+
+  it("version 1 of the Trainer has none: each adapter is a unit of its own", () => {
+    expect(needed(lora(1, "transformers"))).toBe(needed(lora(2, "transformers")));
   });
+});
+
+it("Fabric's mixed precision computes by autocast with fp32 weights, as on one device", () => {
+  const rules = (devices: number, weights: "fp32" | "16bit") => {
+    const model = readShape(MODELS["llama-3.1-8b"].config, "llama", "config.json");
+    const options = planOptions(model, {
+      mode: "train",
+      dtype: "bf16",
+      weights,
+      ...(devices > 1 ? { sharding: { kind: "fsdp", devices } } : {}),
+      train: { library: "litgpt" },
+    }) as TrainOptions;
+    const { autocast, weightBytes, castsInputs } = trainingRules(model, options);
+    return { autocast, weightBytes, castsInputs };
+  };
+  expect(rules(8, "fp32")).toEqual({ autocast: true, weightBytes: 4, castsInputs: false });
+  expect(rules(8, "fp32")).toEqual(rules(1, "fp32"));
+  expect(rules(8, "16bit")).toEqual({ autocast: false, weightBytes: 2, castsInputs: true });
 });
 
 describe("FSDP that keeps gathered weights (SHARD_GRAD_OP)", () => {
@@ -170,26 +204,47 @@ describe("gradients of FSDP under accumulation", () => {
       return [states.whole?.bytes ?? null, simulation.peak.gradients];
     };
     const whole = parameters * 2;
-    expect([bytesOf("transformers"), bytesOf("litgpt")]).toEqual([
-      [whole, whole],
-      [whole, whole],
-    ]);
+    expect(bytesOf("transformers")).toEqual([whole, whole]);
+    // Fabric's "bf16-mixed" gathers in fp32.
+    expect(bytesOf("litgpt")).toEqual([2 * whole, 2 * whole]);
     const divided = [null, (parameters * 4) / 8];
     expect([bytesOf("torchtune"), bytesOf("torchtitan")]).toEqual([divided, divided]);
     expect(peak({ accumulation: 1 }).states.whole).toBeNull();
   });
 
-  it("are of all layers in version 1 with adapters, whose layers are flat parameters", () => {
-    const formulaOf = (accumulation: number) => {
+  it("and gathered weights are in fp32 in Fabric's mixed precision, and in 16 bits in its true one", () => {
+    const planned = (library: Library, weights: "fp32" | "16bit") => {
+      const { communication, tape, states } = peakOf("llama-3.1-8b", {
+        dtype: "bf16",
+        weights,
+        sharding: { kind: "fsdp", devices: 8 },
+        train: { library, accumulation: 4 },
+      });
+      const [layer] = tape.units.filter(({ checkpointable }) => checkpointable) as [Unit];
+      const gathered = communication?.formulaOf(layer, false) ?? "";
+      return [
+        (states.whole?.bytes ?? 0) / parameters,
+        /2 layers x \S+ x (\d) B/.exec(gathered)?.[1],
+      ];
+    };
+    expect(planned("litgpt", "fp32")).toEqual([4, "4"]);
+    expect(planned("litgpt", "16bit")).toEqual([2, "2"]);
+    expect(planned("transformers", "fp32")).toEqual([2, "2"]);
+  });
+
+  it("are of all layers where adapters share version 1's flat parameters, without the frozen rest", () => {
+    const formulaOf = (accumulation: number, library: Library) => {
       const { communication, tape } = peakOf("llama-3.1-8b", {
         method: "lora",
         sharding: { kind: "fsdp", devices: 8, version: 1 },
-        train: { accumulation },
+        train: { accumulation, library },
       });
       return formulaIn(communication, tape);
     };
-    expect(formulaOf(4)).toMatch(/gradients of all layers 8\.0\d+e9 x 2 B/);
-    expect(formulaOf(1)).not.toContain("all layers");
+    // 32 layers of 218.1e6, and adapters.
+    expect(formulaOf(4, "litgpt")).toMatch(/gradients of all layers (?:6\.98|6\.99|7\.0)\d*e9 x/);
+    expect(formulaOf(1, "litgpt")).not.toContain("all layers");
+    expect(formulaOf(4, "transformers")).not.toContain("all layers");
   });
 });
 

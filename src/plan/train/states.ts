@@ -93,8 +93,8 @@ const DEFERS_REDUCTION: Readonly<Record<Library, boolean>> = {
 };
 
 /**
- * Whether FSDP keeps whole gradients on each device up to the last microbatch, in the compute type, which is that of
- * accelerate's reduction, too (fully_shard: `set_requires_gradient_sync(False)`, `to_accumulated_grad_if_needed`).
+ * Whether FSDP keeps whole gradients on each device up to the last microbatch, in the type of {@link gatheredBytes}, in
+ * accelerate the compute type, which is that of its reduction, too (fully_shard: `set_requires_gradient_sync(False)`, `to_accumulated_grad_if_needed`).
  */
 export function keepsWholeGradients({
   accumulation,
@@ -103,6 +103,37 @@ export function keepsWholeGradients({
 }: Pick<TrainOptions, "accumulation" | "library" | "parallelism">): boolean {
   const isDivided = sharding.kind === "fsdp" && sharding.devices > 1;
   return isDivided && accumulation > 1 && pipeline === 1 && DEFERS_REDUCTION[library];
+}
+
+/**
+ * Bytes of the weights that FSDP gathers, and of their gradients before they are reduced: fp32 in Fabric's "bf16-mixed" and
+ * "16-mixed", whose products are 16 bit by autocast and whose reductions are 16 bit (`FSDPPrecision.mixed_precision_config`).
+ */
+export function gatheredBytes({
+  library,
+  fp32Weights,
+  dtype,
+}: Pick<TrainOptions, "library" | "fp32Weights" | "dtype">): 2 | 4 {
+  return library === "litgpt" && fp32Weights ? 4 : bytesOfCompute(dtype);
+}
+
+/**
+ * Whether adapters share a flat parameter with the frozen weights of their layer in version 1 of FSDP (Fabric, of whole
+ * blocks). The Trainer wraps each trained module by itself (`update_fsdp_plugin_peft`, `fsdp_auto_wrap_policy` of PEFT); biases
+ * that are trained stay with the frozen weights of their layer.
+ */
+export function sharesFlatParameters({
+  method,
+  library,
+  adapterDetails,
+  parallelism: { sharding },
+}: Pick<TrainOptions, "method" | "library" | "adapterDetails" | "parallelism">): boolean {
+  return (
+    sharding.kind === "fsdp" &&
+    sharding.version === 1 &&
+    method !== "full" &&
+    (library !== "transformers" || adapterDetails.bias !== "none")
+  );
 }
 
 export interface Divisors {
@@ -141,7 +172,8 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   const fsdpWide = sharding.kind === "fsdp" && options.fp32Weights && computeBytes < 4;
   const hasMaster = hasMasterWeights(options);
   // FSDP's own weights are wider than the copies that the tape computes with.
-  const widening = (each: Parameter): number => (fsdpWide && each.trainable ? 4 / computeBytes : 1);
+  const widening = (each: Parameter): number =>
+    fsdpWide && each.trainable ? (4 * each.elements) / each.bytes : 1;
   const stateWidth = (each: Parameter): number =>
     hasMaster || fsdpWide ? 4 : each.bytes / each.elements;
   const sum = (of: (each: Parameter) => number): number =>
@@ -153,7 +185,7 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
     (each.bytes * widening(each)) / over(each, divisors.gradients);
   const steppedGradientOf = (each: Parameter): Bytes => (onHost ? 0 : gradientOf(each));
   const wholeOf = keepsWholeGradients(options)
-    ? (each: Parameter): Bytes => each.elements * computeBytes
+    ? (each: Parameter): Bytes => each.elements * gatheredBytes(options)
     : null;
   const gradientBytesOf = wholeOf ?? steppedGradientOf;
   const stateOf = (each: Parameter): Bytes =>

@@ -1,0 +1,46 @@
+/**
+ * What transformers divides over `--tp` when it serves: the matrices that `base_model_tp_plan` of a decoder's configuration
+ * names, its table of tokens and its head (5.24: src/transformers/models, configuration files; distributed/mixin.py,
+ * `init_parallel_plans`). Most plans name all matrices of attention and MLP. Others:
+ *
+ * | what is left whole | families |
+ * |---|---|
+ * | all but the table and the head | `TABLE_ALONE` |
+ * | attention, MLP and shared experts | `EXPERTS_ALONE` |
+ * | attention | deepseek_v3, youtu |
+ * | shared experts | qwen2_moe |
+ * | the results of divided matrices, which are gathered ("colwise_gather_output") | phi3, olmo2, olmo3, olmoe; of the MLP, glm |
+ */
+import type { Undivided } from "../blocks/rules.js";
+
+const TABLE_ALONE = /^(?:bamba|falcon_h1|gpt_oss|hunyuan_v1_dense|lfm2|qwen3_vl(?:_text)?)$/;
+const EXPERTS_ALONE = /^(?:granitemoe[a-z]*|jamba|phimoe)$/;
+
+const PLANS: readonly (readonly [RegExp, Undivided])[] = [
+  [/^(?:deepseek_v3|youtu)$/, { attention: "whole" }],
+  [/^qwen2_moe$/, { "shared experts": "whole" }],
+  [/^phi3$/, { attention: "gathered", MLP: "gathered" }],
+  [/^olmo(?:[23]|e)$/, { attention: "gathered" }],
+  [/^glm4?$/, { MLP: "gathered" }],
+];
+
+/** Families whose plan names the table of tokens alone. */
+export function dividesTableAlone(family: string): boolean {
+  return TABLE_ALONE.test(family);
+}
+
+/** Towers before the decoder (images, speech) have no plan. */
+export function undividedBy(family: string): Undivided {
+  const tower = "whole";
+  return TABLE_ALONE.test(family) || EXPERTS_ALONE.test(family)
+    ? { tower, attention: tower, MLP: tower, "shared experts": tower }
+    : { tower, ...PLANS.find(([families]) => families.test(family))?.[1] };
+}
+
+/** "attention, MLP, shared experts": what each device has whole; "" for most families. */
+export function wholeWords(family: string): string {
+  const parts = Object.entries(undividedBy(family));
+  return parts
+    .flatMap(([part, how]) => (part !== "tower" && how === "whole" ? part : []))
+    .join(", ");
+}
