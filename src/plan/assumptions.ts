@@ -79,6 +79,13 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
       `optimizer ${options.optimizer}${options.optimizerInBackward ? " that steps in the backward pass" : ""}`,
     );
   }
+  const { pipeline, schedule } = options.parallelism;
+  if (pipeline > 1) {
+    const { accumulation: count } = options;
+    sentences.push(
+      `${count} ${count === 1 ? "microbatch" : "microbatches"} in each step (--accumulation), in ${pipeline} stages by ${schedule}`,
+    );
+  }
   if (keepsWholeGradients(options)) {
     sentences.push(
       `${options.library === "litgpt" ? "Fabric (no_backward_sync)" : "accelerate (no_sync)"} keeps whole gradients in ${dtype} on each device until the last microbatch${options.library === "litgpt" ? "" : '; gradient_accumulation_kwargs={"sync_each_batch": True} divides them in each one: planned as --accumulation 1'}`,

@@ -115,10 +115,12 @@ function trainOptions(
       "leave --optimizer-in-backward out, or use --fsdp",
     );
   }
-  if (request.train?.optimizerInBackward === true && (request.train.accumulation ?? 1) > 1) {
+  const microbatches = request.train?.accumulation ?? usualMicrobatches(request);
+  if (request.train?.optimizerInBackward === true && microbatches > 1) {
+    const isGiven = request.train.accumulation !== undefined;
     throw badUsage(
-      "--optimizer-in-backward cannot accumulate gradients, because it consumes each one in the backward pass",
-      "leave --accumulation out",
+      `--optimizer-in-backward cannot accumulate gradients${isGiven ? "" : " of the microbatches of --pp"}, because it consumes each one in the backward pass`,
+      isGiven ? "leave --accumulation out" : "leave --optimizer-in-backward out",
     );
   }
   const kind = request.sharding?.kind ?? "ddp";
@@ -154,7 +156,7 @@ function trainOptions(
     optimizerInBackward: false,
     batch: 1,
     sequence: usualSequence(model),
-    accumulation: 1,
+    accumulation: usualMicrobatches(request),
     // prepare_model_for_kbit_training of PEFT switches checkpointing on.
     checkpointing: method === "qlora" ? "full" : "none",
     activationOffload: false,
@@ -250,6 +252,12 @@ function requireOneQuantization({ quantize }: PlanRequest, stored: QuantizedWeig
 }
 
 const USUAL_PIECES = 2;
+
+/** As few microbatches as keep all stages of a pipeline busy; interleaved schedules start more before the first one ends. */
+function usualMicrobatches(request: PlanRequest): number {
+  const { pipeline, schedule } = pipelineOf(request);
+  return pipeline === 1 || schedule !== "interleaved" ? pipeline : 2 * pipeline;
+}
 
 function pipelineOf({
   pipeline = 1,

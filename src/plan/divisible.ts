@@ -59,6 +59,15 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
       `use --pp ${count} or less`,
     );
   }
+  const pieces = options.mode === "train" ? pipeline * options.parallelism.virtualStages : pipeline;
+  if (pipeline > 1 && pieces > count) {
+    throw cannotDivide(
+      `${count} layers do not fill ${pipeline} pipeline stages of ${pieces / pipeline} pieces each`,
+      pipeline * 2 > count
+        ? "use --schedule 1f1b"
+        : `use --virtual-stages ${Math.floor(count / pipeline)} or less`,
+    );
+  }
   if (options.mode === "train" && options.parallelism.context > 1 && !readsText(model)) {
     throw cannotDivide("images have no sequence that --cp divides", "leave --cp out");
   }

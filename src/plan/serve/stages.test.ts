@@ -7,6 +7,7 @@ import { type Gpu, gpuNamed } from "../device/gpus.js";
 import type { Engine, ServeOptions, TrainOptions } from "../job/options.js";
 import { readShape } from "../shape/read_shape.js";
 import { trainingRules } from "../train/block_rules.js";
+import { blocksOfRequest } from "./block_groups.js";
 import { planServing } from "./plan_serving.js";
 import { stagesOf } from "./stages.js";
 
@@ -30,6 +31,29 @@ const job = (engine: Engine, pipeline: number, name = "llama-3.1-8b", changes: o
   };
   return { model, options: planOptions(model, request) as ServeOptions };
 };
+
+describe("vLLM starts only if one whole sequence fits beside the tokens of a pass", () => {
+  it.each(["gemma-2-9b", "gpt-oss-20b", "llama-3.1-8b"])("%s", (name) => {
+    const model = shapeOf(name);
+    const seen = new Set<boolean>();
+    for (let utilization = 0.6; utilization < 1; utilization += 0.02) {
+      const serve = { engine: "vllm", context: 8192, utilization } as const;
+      const request: PlanRequest = { mode: "serve", gpu: gpuNamed("3090") as Gpu, serve };
+      const { room } = planServing(model, planOptions(model, request) as ServeOptions);
+      const { bytes = 0, blocks } = room ?? {};
+      const requests =
+        blocks === undefined
+          ? 0
+          : Math.floor(bytes / blocks.bytes) / blocksOfRequest(blocks, serve.context);
+      expect([utilization, (room?.sequencesOf(serve.context) ?? 0) >= 1]).toEqual([
+        utilization,
+        requests >= 1,
+      ]);
+      seen.add(requests >= 1);
+    }
+    expect([...seen]).toEqual([false, true]);
+  });
+});
 
 describe("layers of each rank", () => {
   it.each([

@@ -81,6 +81,28 @@ describe("pipeline schedules", () => {
     expect(stages({ schedule: "gpipe" }).inFlight).toBe(8);
   });
 
+  it("there are never more in flight than the step has", () => {
+    const counts = (schedule: "1f1b" | "gpipe" | "interleaved", accumulation?: number) =>
+      stages({ schedule, train: accumulation === undefined ? {} : { accumulation } }).inFlight;
+    for (const schedule of ["1f1b", "gpipe", "interleaved"] as const) {
+      expect([schedule, counts(schedule, 1), counts(schedule, 2)]).toEqual([schedule, 1, 2]);
+    }
+    // Unset, as many as keep the stages busy, whose gradients are added up.
+    expect([counts("1f1b"), counts("gpipe"), counts("interleaved")]).toEqual([4, 4, 5.5]);
+    expect(stages({ train: {} }).states.held).toBe("kept");
+    expect(() => stages({ train: { optimizerInBackward: true } })).toThrow(/microbatches of --pp/);
+  });
+
+  it("refuses more pieces than the model has layers", () => {
+    const check = (virtualStages: number) => {
+      const model = readShape(MODELS["llama-2-7b"].config, "llama-2-7b", "config.json");
+      const pieces = { schedule: "interleaved", pipeline: 4, virtualStages } as const;
+      requireDivisible(model, planOptions(model, { mode: "train", ...pieces }));
+    };
+    check(8);
+    expect(() => check(9)).toThrow(/4 pipeline stages of 9 pieces each; use --virtual-stages 8/);
+  });
+
   it("interleaved: 1 + (p - 1) / (p v) as many as 1F1B (Narayanan et al., section 2.2)", () => {
     // (p - 1) 2 + (v - 1) p + 1 pieces of half a stage.
     expect(stages({ schedule: "interleaved" }).inFlight).toBe(5.5);

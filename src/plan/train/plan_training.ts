@@ -87,8 +87,9 @@ function devicePeak(
 }
 
 /**
- * GPipe runs all microbatches forward before the first backward pass. 1F1B: stage i of p starts p - i microbatches before its first backward pass. Interleaved with v pieces of the model on
- * each device, (p - i - 1) 2 + (v - 1) p + 1 pieces of a v-th each are in flight (Narayanan et al., 2021, section 2.2).
+ * GPipe runs all microbatches forward before the first backward pass. 1F1B: stage i of p starts p - i microbatches before
+ * its first backward pass. Interleaved with v pieces of the model on each device, (p - i - 1) 2 + (v - 1) p + 1 pieces of a
+ * v-th each are in flight (Narayanan et al., 2021, section 2.2). There are never more than the step has.
  */
 function microbatchesInFlight(
   { accumulation, parallelism }: TrainOptions,
@@ -99,9 +100,9 @@ function microbatchesInFlight(
   }
   const { virtualStages: pieces, schedule } = parallelism;
   if (schedule === "gpipe") {
-    return Math.max(accumulation, count);
+    return accumulation;
   }
   const warmUp =
     pieces === 1 ? count - index : ((count - index - 1) * 2 + (pieces - 1) * count + 1) / pieces;
-  return Math.max(1, Math.min(accumulation === 1 ? warmUp : accumulation, warmUp));
+  return Math.min(accumulation, warmUp);
 }
