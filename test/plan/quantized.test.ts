@@ -319,6 +319,11 @@ describe("formats with fields of their own", () => {
     quant_method: "torchao",
     quant_type: { default: { _type, _data: { group_size: 64 } } },
   });
+  const torchaoBefore = (quant_type: string) => ({
+    quant_method: "torchao",
+    quant_type,
+    quant_type_kwargs: { group_size: 32 },
+  });
   const vptq = { vector_lens: [-1, 8], num_centroids: [-1, 65_536], num_res_centroids: [-1, 256] };
   const master = { store_master_weights: true, keep_master_weights: true };
 
@@ -326,13 +331,18 @@ describe("formats with fields of their own", () => {
   test.each([
     [{ quant_method: "bitnet" }, 0.25, false],
     [{ quant_method: "fp_quant", forward_dtype: "mxfp4" }, 0.5 + 1 / 32, false],
-    [{ quant_method: "fp_quant", forward_dtype: "nvfp4", ...master }, 2.5 + 1 / 16, true],
+    [{ quant_method: "fp_quant", forward_dtype: "nvfp4", ...master }, 2, true],
+    [{ quant_method: "fp_quant" }, 0.5 + 1 / 16, false],
+    [{ quant_method: "fp_quant", pseudoquantization: true }, 2, false],
     [{ quant_method: "fouroversix" }, 0.5 + 1 / 16, false],
     [{ quant_method: "fouroversix", ...master }, 2.5 + 1 / 16, true],
     [torchao("Int4WeightOnlyConfig"), 0.5 + 4 / 64, false],
+    [torchaoBefore("int4_weight_only"), 0.5 + 4 / 32, false],
+    [torchaoBefore("int8_weight_only"), 1 + 2 / 4096, true],
     [torchao("Int8WeightOnlyConfig"), 1 + 2 / 4096, true],
     [torchao("Float8DynamicActivationFloat8WeightConfig"), 1 + 2 / 4096, true],
     [{ quant_method: "hqq", quant_config: { weight_quant_params: { nbits: 4 } } }, 0.5625, true],
+    [{ quant_method: "hqq", nbits: 3, group_size: null }, 0.4 + 4 / 4096, true],
     [{ quant_method: "sinq", nbits: 4, group_size: 64 }, 0.5625, true],
     [{ quant_method: "eetq", weights: "int8" }, 1 + 2 / 4096, true],
     [{ quant_method: "quanto", weights: "int4" }, 0.5 + 4 / 128, true],
@@ -340,7 +350,7 @@ describe("formats with fields of their own", () => {
     [{ quant_method: "aqlm" }, 0.25 + 2 / 4096 + 2 ** 20 / 4096 ** 2, true],
     [
       { quant_method: "vptq", config_for_layers: { "model.layers.0.mlp.up_proj": vptq } },
-      3 / 8,
+      3 / 8 + ((65_536 + 256) * 8 * 2) / 4096 ** 2,
       false,
     ],
     [{ quant_method: "nvfp4" }, 0.5 + 1 / 16, false],

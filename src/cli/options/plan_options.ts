@@ -133,7 +133,11 @@ export function withPlanOptions(command: Command): void {
   );
   command
     .option("--compile", "use torch.compile")
-    .option("--accumulation <n>", "batches before each optimizer step (default: 1; with --pp, its stages, twice as many if interleaved)", parseSize)
+    .option(
+      "--accumulation <n>",
+      "batches before each optimizer step (default: 1; with --pp, its stages, twice as many if interleaved)",
+      parseSize,
+    )
     .option("--optimizer-in-backward", "the optimizer consumes each gradient as it appears")
     .option("--offload-activations", "keep the inputs of checkpointed layers in host memory")
     .option("--lora-rank <n>", "rank of the adapters (default: 8)", parseSize)

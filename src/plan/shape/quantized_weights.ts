@@ -28,13 +28,6 @@ function packed(bits: number, group: number): QuantizedWeights {
   };
 }
 
-/** Weights beside which 16-bit copies are kept, without which the Trainer does not train. */
-function withMaster(weights: QuantizedWeights, keeps: boolean): QuantizedWeights {
-  return keeps
-    ? { ...weights, bytesPerWeight: weights.bytesPerWeight + 2 }
-    : { ...weights, ...UNTRAINED };
-}
-
 /** Methods whose fields are their own; `bits` and `group_size` of others are read elsewhere. */
 const READERS: Readonly<Record<string, Reader>> = {
   // Ternary weights, four in a byte; "online" quantizes 16-bit weights in each pass, and trains these.
@@ -44,16 +37,29 @@ const READERS: Readonly<Record<string, Reader>> = {
       ? null
       : { dtype: "int4", bytesPerWeight: isAutomatic ? 2 : 0.25, ...UNTRAINED };
   },
-  fp_quant: (config) =>
-    withMaster(
-      config.text("forward_dtype") === "nvfp4" ? NVFP4 : MXFP4,
-      config.flag(false, "store_master_weights"),
-    ),
-  fouroversix: (config) => withMaster(NVFP4, config.flag(false, "keep_master_weights")),
+  // 16-bit weights alone where it trains them, and where it emulates its format.
+  fp_quant: (config) => {
+    const trains = config.flag(false, "store_master_weights");
+    const isWide = trains || config.flag(false, "pseudoquantization");
+    return {
+      ...(config.text("forward_dtype") === "mxfp4" ? MXFP4 : NVFP4),
+      ...(isWide ? { bytesPerWeight: 2 } : {}),
+      ...(trains ? {} : UNTRAINED),
+    };
+  },
+  // 16-bit copies are kept beside the weights, without which the Trainer does not train.
+  fouroversix: (config) =>
+    config.flag(false, "keep_master_weights")
+      ? { ...NVFP4, bytesPerWeight: NVFP4.bytesPerWeight + 2 }
+      : { ...NVFP4, ...UNTRAINED },
   torchao: (config) => {
     const type = config.part("quant_type")?.part("default") ?? null;
-    const name = type?.text("_type").toLowerCase() ?? "";
-    const group = type?.part("_data")?.optionalSize("group_size") ?? 128;
+    // Up to version 0.9 a name such as "int4_weight_only".
+    const name = (type?.text("_type") ?? config.text("quant_type"))
+      .toLowerCase()
+      .replaceAll("_", "");
+    const settings = type?.part("_data") ?? config.part("quant_type_kwargs");
+    const group = settings?.optionalSize("group_size") ?? 128;
     const trained = /8weight/.test(name) ? {} : UNTRAINED;
     return /fp4/.test(name)
       ? { ...(name.startsWith("nv") ? NVFP4 : MXFP4), ...trained }
@@ -68,17 +74,27 @@ const READERS: Readonly<Record<string, Reader>> = {
   hqq: (config) => {
     const values = config.part("quant_config")?.part("weight_quant_params") ?? config;
     const bits = values.optionalSize("nbits", "bits");
+    // Ten numbers of 3 bits in 32; null is a whole row.
+    const group = values.values.group_size === null ? USUAL_ROW : 64;
     return bits === undefined || bits > 8
       ? undefined
-      : packed(bits, values.optionalSize("group_size") ?? 64);
+      : packed(bits === 3 ? 3.2 : bits, values.optionalSize("group_size") ?? group);
   },
-  sinq: (config) =>
-    packed(config.optionalSize("nbits") ?? 4, config.optionalSize("group_size") ?? 64),
+  sinq: (config) => {
+    const bits = config.optionalSize("nbits") ?? 4;
+    return bits > 8 ? undefined : packed(bits, config.optionalSize("group_size") ?? 64);
+  },
   eetq: () => INT8,
   quanto: (config) => {
     const type = config.text("weights");
-    const bits = Number(/^int([248])$/.exec(type)?.[1] ?? 8);
-    return bits < 8 ? packed(bits, 128) : type === "float8" ? FP8 : INT8;
+    const [, bits] = /^int([248])$/.exec(type === "" ? "int8" : type) ?? [];
+    return type === "float8"
+      ? FP8
+      : bits === "8"
+        ? INT8
+        : bits === undefined
+          ? undefined
+          : packed(Number(bits), 128);
   },
   // Each group of weights is a sum of vectors; a matrix has its own codebooks in 16 bits.
   aqlm: (config) => {
@@ -113,11 +129,12 @@ const READERS: Readonly<Record<string, Reader>> = {
       return value > 0 && value <= 2 ** 20 ? value : 0;
     };
     const length = last("vector_lens");
-    const bits = Math.log2(Math.max(1, last("num_centroids")));
-    const residual = Math.log2(Math.max(1, last("num_res_centroids")));
-    return length * bits === 0
+    const [centroids, residuals] = [last("num_centroids"), last("num_res_centroids")];
+    const bits = Math.log2(Math.max(1, centroids)) + Math.log2(Math.max(1, residuals));
+    const codebooks = ((centroids + residuals) * length * 2) / USUAL_ROW ** 2;
+    return length === 0 || centroids < 2
       ? undefined
-      : { dtype: "int4", bytesPerWeight: (bits + residual) / length / 8 };
+      : { dtype: "int4", bytesPerWeight: bits / length / 8 + codebooks };
   },
   nvfp4: () => NVFP4,
   mxfp8: () => ({ dtype: "fp8", bytesPerWeight: 1 + 1 / 32 }),

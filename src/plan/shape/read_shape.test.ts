@@ -138,10 +138,29 @@ describe("hostile configurations end in one line", () => {
       },
       /T5EncoderModel has no reader/,
     ],
+    [
+      "a quantization that is text",
+      { ...llama, quantization_config: "awq" },
+      /quantization_config is not an object/,
+    ],
+    ["a quantization that is a list", { ...llama, quantization_config: [] }, /is not an object/],
     ["deep objects", { text_config: { text_config: {} } }, /no hidden_size/],
   ])("%s", (_, config, message) => {
     expect(() => shape(config)).toThrow(message);
     expect(() => shape(config)).toThrow(/^TM-E085 [^\n]+$/);
+  });
+
+  it.each<[object, RegExp | null]>([
+    [{ quant_method: "gptq", bits: 4 }, null],
+    [{ load_in_4bit: true }, null],
+    [{ quant_method: "nonesuch", bits: 4 }, /\(nonesuch\) is of a method .* counts 0\.52 B/],
+    [{ bits: 4, group_size: 64 }, /\(without a quant_method\) is of a method .* 0\.539 B/],
+    [{ quant_method: 5 }, /\(without a quant_method\) has no size .* count in 16 bits/],
+    [{ quant_method: "sinq", nbits: 100 }, /\(sinq\) has no size .* count in 16 bits/],
+    [{ quant_method: "quanto", weights: "int3" }, /\(quanto\) has no size .* count in 16 bits/],
+  ])("a quantization that the plan does not know is a caution: %j", (quantization, caution) => {
+    const remarks = (shape({ ...llama, quantization_config: quantization }).remarks ?? []).join();
+    expect(remarks).toMatch(caution ?? /^$/);
   });
 
   it("an unknown type is planned by its sizes, with a wider interval", () => {

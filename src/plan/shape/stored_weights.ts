@@ -1,4 +1,5 @@
 /** How a checkpoint stores its weights. */
+import { invalidModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import { keptModules } from "./kept_modules.js";
 import type { QuantizedWeights, StoredWeights } from "./model_shape.js";
@@ -17,13 +18,16 @@ export function unknownType({ values }: ModelConfig): string | null {
     .find(([, found]) => found !== undefined && found !== null) ?? ["", "float32"];
   return typeof value === "string" && value.replace("torch.", "") in DTYPES
     ? null
-    : `${name} ${JSON.stringify(value)?.slice(0, 60)} is not float32, bfloat16 or float16; the weights count as fp32 unless --dtype is given`;
+    : `${name} ${JSON.stringify(value)?.slice(0, 60)} is not float32, bfloat16 or float16; the weights count as those of an fp32 checkpoint, unless --dtype is given`;
 }
 
 /** `torch_dtype` (`dtype` of later versions) and `quantization_config`. */
 export function storedWeights(config: ModelConfig): StoredWeights {
   const dtype = DTYPES[config.text("torch_dtype", "dtype").replace("torch.", "")] ?? null;
   const values = config.part("quantization_config");
+  if (values === null && config.has("quantization_config")) {
+    throw invalidModel(config.source, "quantization_config is not an object");
+  }
   const quantization = values === null ? null : quantizationOf(values);
   const method = values?.text("quant_method") ?? "";
   if (values === null || quantization === null) {
@@ -39,10 +43,49 @@ export function storedWeights(config: ModelConfig): StoredWeights {
 
 /** A sentence about a quantization that the plan does not know; null if there is none. */
 export function unreadQuantization(config: ModelConfig): string | null {
-  const { unread } = storedWeights(config);
-  return unread === undefined
+  const values = config.part("quantization_config");
+  const { quantization, unread } = storedWeights(config);
+  if (values === null || Object.keys(values.values).length === 0) {
+    return null;
+  }
+  const method = values.text("quant_method");
+  const words = `quantization_config (${method === "" ? "without a quant_method" : method.slice(0, 40)})`;
+  if (unread !== undefined || (quantization === null && method === "")) {
+    return `${words} has no size of a weight that the plan reads: weights count in 16 bits`;
+  }
+  const isNamed =
+    METHODS.has(method) || ownFormat(values) !== undefined || loadedBits(values) !== null;
+  return quantization === null || isNamed || values.text("quant_algo") !== ""
     ? null
-    : `quantization_config (${unread.slice(0, 40)}) has no size of a weight that the plan reads: weights count in 16 bits`;
+    : `${words} is of a method that the plan does not know: each weight counts ${Number(quantization.bytesPerWeight.toFixed(3))} B, from its number of bits`;
+}
+
+/** Methods whose fields are read below. */
+const METHODS: ReadonlySet<string> = new Set([
+  "auto-round",
+  "awq",
+  "bitsandbytes",
+  "compressed-tensors",
+  "fbgemm_fp8",
+  "fp8",
+  "gemma",
+  "gptq",
+  "higgs",
+  "intel/auto-round",
+  "metal",
+  "modelopt",
+  "mxfp4",
+  "quark",
+  "spqr",
+]);
+
+/** Of bitsandbytes. */
+function loadedBits(config: ModelConfig): 4 | 8 | null {
+  return config.flag(false, "load_in_4bit", "_load_in_4bit")
+    ? 4
+    : config.flag(false, "load_in_8bit", "_load_in_8bit")
+      ? 8
+      : null;
 }
 
 /** A sentence about modules of a quantized checkpoint that the plan takes for quantized; null if there are none. */
@@ -64,11 +107,12 @@ function quantizationOf(config: ModelConfig): QuantizedWeights | null {
   if (own !== undefined) {
     return own;
   }
-  if (config.flag(false, "load_in_4bit", "_load_in_4bit")) {
+  const loaded = loadedBits(config);
+  if (loaded === 4) {
     const double = config.flag(false, "bnb_4bit_use_double_quant");
     return { dtype: "nf4", bytesPerWeight: double ? 0.5 + 1 / 64 + 4 / (64 * 256) : 0.5 + 4 / 64 };
   }
-  if (config.flag(false, "load_in_8bit", "_load_in_8bit")) {
+  if (loaded === 8) {
     return { dtype: "int8", bytesPerWeight: 1 + 4 / USUAL_ROW };
   }
   if (method === "mxfp4") {
