@@ -141,8 +141,12 @@ function trainOptions(
   const sharded = sharding.kind !== "ddp";
   // A checkpoint in fp32 stays so, and 16-bit products are autocast's; FSDP and DeepSpeed keep fp32 copies of what they train.
   // prepare_model_for_kbit_training of PEFT converts everything that is not quantized to fp32, but not beside every format.
+  // FSDP divides weights before they are on the device, for which TRL leaves that out (is_sharded_qlora).
   const isPrepared =
-    method === "qlora" && library === "transformers" && !KEEPS_REST.test(stored?.method ?? "");
+    method === "qlora" &&
+    library === "transformers" &&
+    kind !== "fsdp" &&
+    !KEEPS_REST.test(stored?.method ?? "");
   const keepsWide = isPrepared || ((model.stored.dtype ?? "fp32") === "fp32" && !quantizes);
   const wide =
     request.weights === undefined

@@ -19,6 +19,7 @@ import {
   type Engine,
   type Library,
   type Method,
+  type Parallelism,
   type PlanOptions,
   QUANTIZED_BYTES,
   type Quantization,
@@ -56,7 +57,7 @@ const BITSANDBYTES: ReadonlySet<Quantization> = new Set(["nf4", "nf4-dq", "int8"
 /** A sentence about experts that stay in 16 bits. */
 export function keptExperts(
   model: ModelShape,
-  options: Parameters<typeof quantizationOf>[1] & { readonly fp32Weights?: boolean },
+  options: Parameters<typeof quantizationOf>[1] & KeptJob,
 ): string[] {
   const hasExperts = model.towers.some(({ layers }) =>
     layers.some(
@@ -70,7 +71,15 @@ export function keptExperts(
     : [];
 }
 
-function keptWords({ fp32Weights }: { readonly fp32Weights?: boolean }): string {
+interface KeptJob {
+  readonly fp32Weights?: boolean;
+  readonly parallelism?: Parallelism;
+}
+
+function keptWords({ fp32Weights, parallelism }: KeptJob): string {
+  if (parallelism?.sharding.kind.startsWith("zero") === true) {
+    return "they stay in 16 bits, because DeepSpeed converts all weights to the type in which it computes";
+  }
   return fp32Weights === true
     ? "prepare_model_for_kbit_training of PEFT converts them to fp32: leave it out (--weights 16bit), and call gradient_checkpointing_enable() and enable_input_require_grads() instead"
     : "they stay in 16 bits as long as the program does not call prepare_model_for_kbit_training of PEFT, which converts them to fp32";

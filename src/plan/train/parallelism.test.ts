@@ -138,6 +138,20 @@ describe("FSDP", () => {
   const needed = (peak: ReturnType<typeof lora>): number =>
     Math.max(...peak.tape.units.map((unit) => peak.communication?.bytesOf(unit, true) ?? 0));
 
+  it("counts weights in the type in which they are loaded, and PEFT's adapters in fp32", () => {
+    const fsdp = { kind: "fsdp", devices: 2 } as const;
+    const of = (request: Partial<PlanRequest>, name = "llama-3.1-8b") =>
+      peakOf(name, { method: "lora", dtype: "bf16", sharding: fsdp, ...request }).states;
+    expect(of({ weights: "fp32" }).weights).toBe(2 * of({ weights: "16bit" }).weights);
+    expect(of({}).adapters).toBe(of({ weights: "fp32" }).adapters);
+    expect(of({}).adapters).toBe((4 * of({}).counts.trainable) / 2);
+    const qlora = (request: Partial<PlanRequest>) =>
+      of({ method: "qlora", quantize: "nf4", ...request }, "mixtral").weights;
+    // Experts are not quantized: in 16 bits, unless all that is not quantized is converted.
+    expect(qlora({ weights: "fp32" }) / qlora({})).toBeGreaterThan(1.9);
+    expect(qlora({})).toBe(qlora({ weights: "16bit" }));
+  });
+
   it.each([
     ["litgpt", {}],
     ["transformers", { bias: "all" }],

@@ -169,13 +169,18 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   const over = (each: Parameter, divisor: number): number =>
     each.ofExperts === true ? Math.max(1, divisor / copies) : divisor;
   const computeBytes = bytesOfCompute(options.dtype);
-  const fsdpWide = sharding.kind === "fsdp" && options.fp32Weights && computeBytes < 4;
   const hasMaster = hasMasterWeights(options);
-  // FSDP's own weights are wider than the copies that the tape computes with.
+  // FSDP's own weights, also frozen ones, are wider than the copies that the tape computes with; PEFT's adapters always.
+  const isFsdpWide = ({ trainable, quantized }: Parameter): boolean =>
+    sharding.kind === "fsdp" &&
+    computeBytes < 4 &&
+    quantized !== true &&
+    (options.fp32Weights ||
+      (trainable && options.method !== "full" && options.library === "transformers"));
   const widening = (each: Parameter): number =>
-    fsdpWide && each.trainable ? (4 * each.elements) / each.bytes : 1;
+    isFsdpWide(each) ? (4 * each.elements) / each.bytes : 1;
   const stateWidth = (each: Parameter): number =>
-    hasMaster || fsdpWide ? 4 : each.bytes / each.elements;
+    hasMaster || isFsdpWide(each) ? 4 : each.bytes / each.elements;
   const sum = (of: (each: Parameter) => number): number =>
     tape.parameters.reduce((total, each) => total + of(each), 0);
   const trained = (of: (each: Parameter) => number): number =>
@@ -199,8 +204,13 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
   const paged = OPTIMIZER_FACTS[options.optimizer].paged || sharding.offload !== "none";
   const isAdded = (each: Parameter): boolean =>
     each.role === "adapter" || each.originalBytes !== undefined;
+  // The tape of litgpt, which computes by autocast, has them in fp32 already.
+  const originalWidening =
+    sharding.kind === "fsdp" && options.fp32Weights && options.library !== "litgpt"
+      ? 4 / computeBytes
+      : 1;
   const originalOf = (each: Parameter): Bytes =>
-    (each.originalBytes ?? 0) / over(each, divisors.weights);
+    ((each.originalBytes ?? 0) * originalWidening) / over(each, divisors.weights);
   const weights = sum((each) => (isAdded(each) ? originalOf(each) : weightOf(each)));
   const offloadsAll = sharding.offload === "all";
   const largest = Math.max(
@@ -266,7 +276,10 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
     products: {
       weights: productsOf(
         tape.parameters,
-        (each) => (isAdded(each) ? (each.originalBytes ?? 0) : each.bytes * widening(each)),
+        (each) =>
+          isAdded(each)
+            ? (each.originalBytes ?? 0) * originalWidening
+            : each.bytes * widening(each),
         (each) => over(each, divisors.weights),
       ),
       adapters: productsOf(
