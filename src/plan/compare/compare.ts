@@ -248,7 +248,7 @@ function concurrencyWords({ serving }: PlanJson, log: VllmLog): string[] {
   const planned = held / blocksOfRequest(blocks, requestTokens);
   const requests = `${formatExactCount(requestTokens)} tokens`;
   return Math.abs(planned / concurrency - 1) < 0.01
-    ? [`maximum concurrency ${concurrency}x for ${requests}, as planned`]
+    ? [`maximum concurrency ${concurrency}x for ${requests}, as the plan has in the same cache`]
     : [
         `vLLM's maximum concurrency for ${requests} is ${concurrency}x, that of the plan in the same cache ${planned.toFixed(2)}x: a different --batched-tokens (the plan has ${blocks.batchedTokens}) or --kv-dtype`,
       ];

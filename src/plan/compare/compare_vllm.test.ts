@@ -31,7 +31,7 @@ const explained = (log: string, batchedTokens = 8192): string | undefined =>
 
 test("tokens of a model with windows are those of its groups, and so is the concurrency", () => {
   expect(explained(LOG)).toMatch(/28671 B of cache per token, as planned: vLLM has 7 groups/);
-  expect(explained(LOG)).toContain("maximum concurrency 461.21x for 2,048 tokens, as planned");
+  expect(explained(LOG)).toContain("maximum concurrency 461.21x for 2,048 tokens, as the plan has");
 });
 
 test("newer versions count the tokens of as many requests", () => {
@@ -45,7 +45,9 @@ test("newer versions count the tokens of as many requests", () => {
 
 test("another number of tokens per pass is named", () => {
   const long = LOG.replace("2,048", "32,768").replace("461.21", "78.22");
-  expect(explained(long)).toContain("maximum concurrency 78.22x for 32,768 tokens, as planned");
+  expect(explained(long)).toContain(
+    "maximum concurrency 78.22x for 32,768 tokens, as the plan has",
+  );
   expect(explained(long, 2048)).toMatch(
     /maximum concurrency for 32,768 tokens is 78\.22x, that of the plan .*: a different --batched-tokens \(the plan has 2048\)/,
   );

@@ -20,6 +20,8 @@ interface JobConfig {
   readonly request: Partial<PlanRequest>;
   /** What divides the model over devices. */
   readonly divides?: "DeepSpeed" | "FSDP";
+  /** That its batches are of: train_batch_size / (micro-batch x accumulation). */
+  readonly devices?: number;
 }
 
 /**
@@ -31,7 +33,7 @@ export function withJobConfigs(words: PlanRequest, paths: readonly string[]): Pl
   let request = words;
   let divided: { by: string; path: string } | undefined;
   for (const path of paths) {
-    const { kind, request: own, divides } = jobConfig(path);
+    const { kind, request: own, divides, devices } = jobConfig(path);
     const other = kinds.get(kind);
     if (other !== undefined) {
       throw badUsage(`${other} and ${path} both configure ${kind}`, "give one of them");
@@ -45,6 +47,13 @@ export function withJobConfigs(words: PlanRequest, paths: readonly string[]): Pl
     }
     divided = divides === undefined ? divided : { by: divides, path };
     request = withJobConfig(request, own);
+    const given = words.sharding?.devices;
+    if (devices !== undefined && given === undefined && Number.isInteger(devices)) {
+      request = withJobConfig(request, { sharding: { devices } });
+    } else if (devices !== undefined && given !== devices) {
+      const note = `${path} has a train_batch_size of ${Number(devices.toFixed(2))} devices${given === undefined ? "" : `, not ${given}`}: DeepSpeed stops unless it is train_micro_batch_size_per_gpu x gradient_accumulation_steps x devices`;
+      request = withJobConfig(request, { notes: [note] });
+    }
   }
   return request;
 }
@@ -87,6 +96,7 @@ function readJobConfig(path: string): JobConfig {
     return {
       kind: "DeepSpeed",
       divides: "DeepSpeed",
+      ...impliedDevices(plain),
       request: {
         ...request,
         notes: [
@@ -105,6 +115,17 @@ function readJobConfig(path: string): JobConfig {
     path,
     "it is neither an adapter_config.json nor a configuration of DeepSpeed, accelerate or FSDP",
   );
+}
+
+function impliedDevices(config: ModelConfig): Pick<JobConfig, "devices"> {
+  const [total, micro, accumulation] = [
+    "train_batch_size",
+    "train_micro_batch_size_per_gpu",
+    "gradient_accumulation_steps",
+  ].map((name) => config.optionalSize(name));
+  return total === undefined || micro === undefined || accumulation === undefined
+    ? {}
+    : { devices: total / (micro * accumulation) };
 }
 
 const BUCKET = "zero_optimization.reduce_bucket_size";
