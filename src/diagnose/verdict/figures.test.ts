@@ -29,14 +29,14 @@ const slowly = (from: number) => (second: number) =>
   Math.floor((from + (13.6 * second) / 3600) * 256) / 256;
 
 describe("a slow but certain rise", () => {
-  test("is never calm: its rate, its interval, a day's growth, and the time that would settle it", () => {
+  test("is never calm: its rate, a day's growth, and the time that would settle it", () => {
     for (const minutes of [2.5, 5, 10]) {
       const { verdict, advice } = diagnose(
         withRss(`minute ${minutes}\nsite parse churns 1`, slowly(12.2)),
       );
       expect(verdict.kind).toBe("insufficient-evidence");
       expect(verdict.summary).toMatch(
-        /RSS grows by 1[34] MiB\/h \(1[34] MiB\/h to 1[34] MiB\/h\).* 3[12]\d MiB a day .*a window of \d+ (?:min|h) would settle it/,
+        /RSS grows by 1[34] MiB\/h(?: \(1[34] MiB\/h to 1[34] MiB\/h\))?, .* 3[12]\d MiB a day .*a window of \d+ (?:min|h) would settle it/,
       );
       expect(advice.map(({ id }) => id)).toContain("TM-A090");
     }
