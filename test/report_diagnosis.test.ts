@@ -201,7 +201,9 @@ describe("every verdict", () => {
       holder parse held=40 path=app>.history entries=900 putter=keep`;
     await using(openDiagnosis(put), async (page) => {
       await openTab(page);
-      expect(await words(part(page, "Suspect 1"))).toMatch(/added, 100 %.*keep.*\.history/);
+      expect(await words(part(page, "Suspect 1"))).toMatch(
+        /stored there; allocated by other suspects.*keep.*\.history/,
+      );
       expect(await words(part(page, "Suspect 2"))).toContain("parse");
     });
     const read = `anonRssBytes 400
