@@ -21,6 +21,13 @@ type RecordedSeries = Pick<Recording, "meta" | "processes">;
 /** The value under which a label's value is stored (label_budget.ts). */
 export type AcceptLabel = (service: string, label: string, value: string) => string;
 
+export function identityIn({
+  identity,
+  command,
+}: Pick<RecordedSeries["meta"], "identity" | "command">): ServiceIdentity {
+  return identity ?? identityOf({}, programName(command));
+}
+
 /** One series per process. */
 export class SeriesRows {
   readonly #recording: RecordedSeries;
@@ -63,8 +70,7 @@ export class SeriesRows {
   }
 
   get #identity(): ServiceIdentity {
-    const { meta } = this.#recording;
-    return meta.identity ?? identityOf({}, programName(meta.command));
+    return identityIn(this.#recording.meta);
   }
 
   /** When the recording began. */

@@ -7,7 +7,7 @@ import { type Day, dayNamed, isOn } from "./days.js";
 import type { SampleTarget } from "./sample_chunks.js";
 import { SampleRows } from "./sample_rows.js";
 import type { AddRow } from "./schema.js";
-import { type AcceptLabel, SeriesRows, whole } from "./series_rows.js";
+import { type AcceptLabel, identityIn, SeriesRows, whole } from "./series_rows.js";
 
 const WARNINGS: ReadonlySet<string> = new Set(["oom-kill", "limit"]);
 
@@ -77,8 +77,9 @@ export class StreamRows {
     this.#accepted = accepted;
   }
 
+  /** Known before the processes are: the series need the first of them. */
   get service(): string {
-    return this.#seriesRows().service;
+    return identityIn(this.#described()).service;
   }
 
   /** Rows of dictionaries that were written may have been removed. */
@@ -149,13 +150,16 @@ export class StreamRows {
     }
   }
 
-  #seriesRows(): SeriesRows {
-    const meta = this.#meta;
-    if (meta === null) {
+  #described(): MetaBatch {
+    if (this.#meta === null) {
       throw new Error(`stream ${this.#stream} has rows before its description`);
     }
+    return this.#meta;
+  }
+
+  #seriesRows(): SeriesRows {
     this.#series ??= new SeriesRows(
-      { meta: { ...meta, formatVersion: 0 }, processes: this.#processes },
+      { meta: { ...this.#described(), formatVersion: 0 }, processes: this.#processes },
       (...row) => this.#sink.add(...row),
       this.#stream,
       this.#accepted,
