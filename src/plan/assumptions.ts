@@ -103,7 +103,7 @@ function ofServing(model: ModelShape, options: ServeOptions): string[] {
     engine === "transformers" || engine === "llama.cpp"
       ? []
       : [
-          `computes ${batchedTokens} tokens per pass${engine === "vllm" ? `, for at most ${maxSequences} sequences` : ""}`,
+          `computes ${batchedTokens} ${batchedTokens === 1 ? "token" : "tokens"} per pass${engine === "vllm" ? `, for at most ${maxSequences} sequences` : ""}`,
         ];
   const does = [...share, ...pass].join(" and ");
   const cache = bytesOfSequence(cacheShape(model, cacheFormat(model, options)), context);
@@ -198,7 +198,7 @@ export function limitsOf(
     (options.mode === "train" ? options.library : options.engine) === "transformers" &&
     model.towers.some(capsScores)
       ? [
-          `transformers has sdpa for ${model.family} up to version 5.20, without its cap of scores, and refuses it from 5.21 on (_supports_sdpa): use --attention eager`,
+          "sdpa of transformers leaves out the soft cap of this model's attention scores, and versions from 5.21 on refuse it (_supports_sdpa): --attention eager has it, with scores in memory, and --attention flash without them",
         ]
       : []),
     ...(options.attention === "eager" && model.towers.some(isAlwaysFused)
@@ -263,22 +263,18 @@ function queued(
 }
 
 /** Scores of attention that pass through tanh (Gemma 2), where kernels leave that out or refuse it. */
-function softCapped({ towers }: ModelShape, { engine, attention, gpu }: ServeOptions): string[] {
+function softCapped({ towers }: ModelShape, { engine, gpu }: ServeOptions): string[] {
   const isCapped = towers.some(({ layers }) =>
     layers.some(({ layer }) => layer.kind === "transformer" && layer.attention?.softCap === true),
   );
   if (!isCapped) {
     return [];
   }
-  return engine === "transformers" && attention === "sdpa"
+  return engine === "vllm" && gpu.old
     ? [
-        "sdpa of transformers leaves out the soft cap of this model's attention scores: --attention eager has it, with scores in memory, and --attention flash without them",
+        `vllm's FlashAttention, which has the soft cap of this model's scores, needs Ampere or later; on ${gpu.name} versions stop with "XFormers does not support attention logits soft capping" (issue 9922 of vLLM)`,
       ]
-    : engine === "vllm" && gpu.old
-      ? [
-          `vllm's FlashAttention, which has the soft cap of this model's scores, needs Ampere or later; on ${gpu.name} versions stop with "XFormers does not support attention logits soft capping" (issue 9922 of vLLM)`,
-        ]
-      : [];
+    : [];
 }
 
 /** GradScaler, which the Trainer and accelerate use for fp16, refuses gradients in fp16. */

@@ -131,6 +131,9 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
     makes: [{ elements: wide.elements, itemBytes: FP32 }],
     saves: ["output"],
   });
+  if (rules.fusedExperts === true) {
+    return withShared(build, x, { hidden, shape }, fusedExperts(build, x, hidden, shape));
+  }
   const busiest = rules.experts.devices > 1 ? rules.imbalance : 1;
   const routed = (tokens * shape.perToken * busiest) / rules.routedOver;
   const [gathered] = tape.op({
@@ -164,7 +167,38 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
   });
   build.release(gathered as Tensor);
   build.release(made);
-  const sum = build.cast(added as Tensor, x.itemBytes);
+  return withShared(build, x, { hidden, shape }, build.cast(added as Tensor, x.itemBytes));
+}
+
+/**
+ * The kernel of the engines reads the rows of a token where they are. It has two workspaces for all rows of the pass, also
+ * for those whose experts are on other devices: one for the first product and then for the second, and one for the
+ * activation between them (fused_experts_impl of vLLM: `cache13`, `intermediate_cache2`; fewer tokens than a chunk of 32,768).
+ */
+function fusedExperts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape): Tensor {
+  const { tape, rules } = build;
+  const [none] = tape.op({ name: "rows", inputs: [x], makes: [{ elements: 0, itemBytes: 1 }] });
+  // The matrices; their products are in the workspaces.
+  mlp(build, none as Tensor, hidden, shape.expert, shape.experts);
+  const { gated, width } = shape.expert;
+  const inner = width / rules.experts.tensor;
+  const rows = (x.elements / hidden) * shape.perToken;
+  const [made] = tape.op({
+    name: "fused_experts",
+    inputs: [x],
+    makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
+    forwardTemporary: rows * (Math.max((gated ? 2 : 1) * inner, hidden) + inner) * x.itemBytes,
+  });
+  return made as Tensor;
+}
+
+/** The result of the routed experts, and that of the shared ones. */
+function withShared(
+  build: LayerBuilder,
+  x: Tensor,
+  { hidden, shape }: { readonly hidden: number; readonly shape: MoeShape },
+  sum: Tensor,
+): Tensor {
   if (shape.shared === null) {
     return sum;
   }

@@ -107,6 +107,8 @@ export interface BlockRules {
   readonly experts: ExpertDivision;
   /** Devices on which the same tokens are routed, each to its own experts: each gets its share of the rows. */
   readonly routedOver: number;
+  /** One kernel runs all experts of a layer, with workspaces of its own: vLLM, SGLang, TGI. */
+  readonly fusedExperts?: true;
   /** Tokens of the busiest rank's experts, as a multiple of the mean. */
   readonly imbalance: number;
 }

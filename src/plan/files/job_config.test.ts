@@ -28,3 +28,18 @@ it.each<[number, number | undefined, number | undefined, RegExp]>([
   expect(request.sharding?.devices).toBe(found);
   expect((request.notes ?? []).join()).toMatch(notes);
 });
+
+it("DeepSpeed's buffers may be larger than any number of a model, and gradients need no bucket", () => {
+  const path = join(folder, "buffers.json");
+  const buffers = { stage: 2, reduce_bucket_size: 2e9, contiguous_gradients: false };
+  writeFileSync(path, JSON.stringify({ zero_optimization: buffers }));
+  const { sharding } = withJobConfigs({ mode: "train" }, [path]);
+  expect(sharding?.deepSpeed).toMatchObject({ reduceBucket: 2e9, contiguous: false });
+  writeFileSync(
+    path,
+    JSON.stringify({ zero_optimization: { ...buffers, reduce_bucket_size: 2e12 } }),
+  );
+  expect(() => withJobConfigs({ mode: "train" }, [path])).toThrow(
+    /reduce_bucket_size is 2000000000000/,
+  );
+});

@@ -202,16 +202,26 @@ function ofDeepSpeed(config: ModelConfig, automaticBucket: boolean): Partial<Pla
   };
 }
 
+/** Numbers of a model end here; those of DeepSpeed's buffers may be larger, as "all that there is". */
+const MOST_OF_MODEL = 1e9;
+const LARGEST_BUFFER = 1e12;
+
 function buffersOf(
   zero: ModelConfig,
   stage: number,
   automaticBucket: boolean,
 ): Pick<Sharding, "deepSpeed"> {
-  const count = (name: string): number | undefined =>
-    zero.has(name) ? zero.count(0, name) : undefined;
+  const count = (name: string): number | undefined => {
+    const value = zero.values[name];
+    const isLarge = typeof value === "number" && value > MOST_OF_MODEL && value <= LARGEST_BUFFER;
+    return isLarge ? Math.floor(value) : zero.has(name) ? zero.count(0, name) : undefined;
+  };
   const sizes = {
     reduceBucket: count("reduce_bucket_size"),
     ...(automaticBucket ? { automaticBucket } : {}),
+    ...(zero.has("contiguous_gradients")
+      ? { contiguous: zero.flag(true, "contiguous_gradients") }
+      : {}),
     ...(zero.has("overlap_comm") ? { overlaps: zero.flag(true, "overlap_comm") } : {}),
     ...(stage === 3
       ? {

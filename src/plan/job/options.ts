@@ -34,6 +34,8 @@ export interface DeepSpeedBuffers {
   /** The Trainer and accelerate set the bucket to the square of the hidden size ("auto"). */
   readonly automaticBucket?: boolean;
   readonly overlaps?: boolean;
+  /** `contiguous_gradients`, on by default: gradients are copied to the bucket as they appear. */
+  readonly contiguous?: boolean;
   readonly liveParameters?: number;
   readonly subGroup?: number;
 }

@@ -210,6 +210,7 @@ export function servingRules(model: ModelShape, options: ServeOptions): BlockRul
     experts,
     // transformers gathers the rows of all experts, also of absent ones.
     routedOver: whole ? 1 : tensor / experts.tensor,
+    ...(whole || isLlamaCpp ? {} : { fusedExperts: true as const }),
     imbalance: 1,
   };
 }

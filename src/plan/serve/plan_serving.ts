@@ -140,7 +140,7 @@ function planStage(
     part("temporaries", forward, 0.35 * factor, {
       formula:
         forward > pass.bytes
-          ? `the sampler of ${options.maxSequences} sequences, beside the rows of a pass of ${options.batchedTokens} tokens`
+          ? `the sampler of ${counted(options.maxSequences, "sequence")}, after a pass over ${counted(options.batchedTokens, "token")}`
           : pass.formula,
       source: isLlamaCpp
         ? "lifetimes of all tensors of a batch; llama.cpp's compute buffer"

@@ -80,6 +80,7 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
   const {
     reduceBucket = BUCKET_ELEMENTS,
     overlaps = false,
+    contiguous = true,
     liveParameters = LIVE_ELEMENTS,
   } = sharding.deepSpeed ?? {};
   const bucket = { words: "bucket", elements: reduceBucket, bytes: computeBytes };
@@ -96,8 +97,9 @@ export function communicationOf(tape: Tape, options: TrainOptions): Communicatio
     case "zero-2":
       // The first gradient makes them: that of the head, whose logits are gone by then.
       return ofTerms(
-        ({ name }, backward) => (backward && name !== "head" ? [buckets, copy] : []),
-        "DeepSpeed: reduce_bucket_size, overlap_comm",
+        ({ name }, backward) =>
+          backward && name !== "head" ? [...(contiguous ? [buckets] : []), copy] : [],
+        "DeepSpeed: reduce_bucket_size, overlap_comm, contiguous_gradients",
       );
     case "zero-3": {
       const live = {
