@@ -16,6 +16,8 @@ export interface StreamPlan {
   readonly service: string;
   readonly version?: string;
   readonly startedMs: TimeMs;
+  /** The recording began so many ms after the program; left out: with it. */
+  readonly recordedAfterMs?: number;
   /** Distinguishes programs of one service. */
   readonly pid: number;
   readonly pod?: string;
@@ -66,7 +68,7 @@ export function streamBytes(plan: StreamPlan): Buffer {
     tidemarkVersion: "0",
     command: ["python", "app.py"],
     pid,
-    startedMs,
+    startedMs: startedMs + (plan.recordedAfterMs ?? 0),
     host: "here",
     kernel: "6",
     runId: "ab",

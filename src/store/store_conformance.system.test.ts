@@ -299,6 +299,19 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
     expect(total(cut, "liveBytes")).toBeCloseTo(total(whole, "liveBytes"), 6);
   });
 
+  it("has a program as an instance that is older than its recording, and is described before its processes", async () => {
+    const rss = [[6 * MINUTE, MIB]] as const;
+    const plan = { service: "shop", pid: 1, startedMs: START, recordedAfterMs: 5 * MINUTE, rss };
+    const bytes = streamBytes(plan);
+    const stream = streamName(bytes);
+    const [description, ...items] = new StreamReader("it", LIMITS).take(bytes);
+    const first = present(description);
+    await store.write([{ stream, items: [first], endOffset: first.endOffset }], 0);
+    await store.write([{ stream, items, endOffset: bytes.length }], 0);
+    const service = await store.service("shop", window, 4);
+    expect(service?.instances).toMatchObject([{ pid: 1, startedMs: START }]);
+  });
+
   it("distinguishes versions, services and instances", async () => {
     const running = { startedMs: START, rss: [[0, MIB]] } as const;
     const first = await give({ ...running, service: "shop", version: "41", pid: 1 });
