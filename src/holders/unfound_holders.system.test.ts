@@ -1,4 +1,4 @@
-/** What a lookup concludes about memory whose holder is not a Python object that it can follow. */
+/** What a lookup reports about memory that no Python object within its reach holds. */
 import { afterEach, expect, test } from "vitest";
 import { environment, someInterpreters } from "../../test/environment.js";
 import { startPython, type Waiting } from "../../test/python_program.js";

@@ -1,5 +1,9 @@
 /** A page in a real browser, and what goes wrong on it. */
 import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
+import { launchBrowser } from "../browser.js";
+import { removeScratch, scratch } from "../run.js";
+import { type RunningServer, startServer } from "./running_server.js";
 
 export interface WatchedPage {
   readonly page: Page;
@@ -30,4 +34,33 @@ export async function watchedPage(browser: Browser, serverUrl: string): Promise<
     }
   });
   return { page, complaints };
+}
+
+export interface ServedPage extends WatchedPage {
+  readonly server: RunningServer;
+}
+
+/** For each test of a file: a server of its own, and a page for it. `options`: of the server, asked for before each test. */
+export function withServedPage(
+  open: (served: ServedPage) => void,
+  options: () => readonly string[] = () => [],
+): void {
+  let browser: Browser;
+  let served: ServedPage;
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  });
+  afterAll(async () => {
+    await browser.close();
+    removeScratch();
+  });
+  beforeEach(async () => {
+    const server = await startServer(scratch(), { options: [...options()] });
+    served = { server, ...(await watchedPage(browser, server.url)) };
+    open(served);
+  });
+  afterEach(async () => {
+    await served.page.close();
+    await served.server.kill();
+  });
 }

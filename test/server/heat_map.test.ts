@@ -1,39 +1,24 @@
 /** The heat map of a service's instances: its answer, and what a real browser shows of it. */
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
 import { HEAT_MAP_PATH, type HeatMapAnswer } from "../../src/model/wire/heat_map.js";
 import { streamName } from "../../src/recording/sender/stream_name.js";
 import { type StreamPlan, streamBytes } from "../../src/recording/streams.fixture.js";
-import { launchBrowser } from "../browser.js";
-import { removeScratch, scratch } from "../run.js";
-import { watchedPage } from "./fleet_page.js";
-import { ask, post, type RunningServer, startServer } from "./running_server.js";
+import { withServedPage } from "./fleet_page.js";
+import { ask, post, type RunningServer } from "./running_server.js";
 
 const MINUTE = 60_000;
 const MIB = 2 ** 20;
 const START = Date.now() - 40 * MINUTE;
 const EVIL = `"><img src=x onerror="throw 1"><script>throw 2</script>`;
 
-let browser: Browser;
 let server: RunningServer;
 let page: Page;
 let complaints: string[];
 
-beforeAll(async () => {
-  browser = await launchBrowser();
-});
-afterAll(async () => {
-  await browser.close();
-  removeScratch();
-});
-beforeEach(async () => {
-  server = await startServer(scratch());
-  ({ page, complaints } = await watchedPage(browser, server.url));
-});
-afterEach(async () => {
-  await page.close();
-  await server.kill();
+withServedPage((served) => {
+  ({ server, page, complaints } = served);
 });
 
 /** Instances of about 200 MiB; the odd one gains 10 MiB a minute. */

@@ -2,40 +2,31 @@
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import { streamName } from "../../src/recording/sender/stream_name.js";
 import { streamBytes } from "../../src/recording/streams.fixture.js";
-import { launchBrowser } from "../browser.js";
-import { removeScratch, scratch } from "../run.js";
-import { watchedPage } from "./fleet_page.js";
+import { scratch } from "../run.js";
+import { withServedPage } from "./fleet_page.js";
 import { pprofOf, pushMessage } from "./profiles.js";
-import { ask, post, type RunningServer, startServer } from "./running_server.js";
+import { ask, post, type RunningServer } from "./running_server.js";
 
 const EVIL = `"><img src=x onerror="throw 1"><script>throw 2</script>`;
 const sum = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
 
-let browser: Browser;
 let server: RunningServer;
 let page: Page;
 let complaints: string[];
-beforeAll(async () => {
-  browser = await launchBrowser();
-});
-afterAll(async () => {
-  await browser.close();
-  removeScratch();
-});
-beforeEach(async () => {
-  const config = join(scratch(), "serve.yaml");
-  writeFileSync(config, "label_values: 2\n");
-  server = await startServer(scratch(), { options: ["--config", config] });
-  ({ page, complaints } = await watchedPage(browser, server.url));
-});
-afterEach(async () => {
-  await page.close();
-  await server.kill();
-});
+withServedPage(
+  (served) => {
+    ({ server, page, complaints } = served);
+  },
+  () => {
+    const config = join(scratch(), "serve.yaml");
+    writeFileSync(config, "label_values: 2\n");
+    return ["--config", config];
+  },
+);
 
 const words = async (selector: string) =>
   (await page.locator(selector).innerText()).replace(/\s+/g, " ").trim();

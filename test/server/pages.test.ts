@@ -1,12 +1,10 @@
 /** The server's pages in a real browser: what they show, that they update, and that no name becomes markup. */
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
 import { streamName } from "../../src/recording/sender/stream_name.js";
 import { type StreamPlan, streamBytes } from "../../src/recording/streams.fixture.js";
-import { launchBrowser } from "../browser.js";
-import { removeScratch, scratch } from "../run.js";
-import { watchedPage } from "./fleet_page.js";
-import { post, type RunningServer, startServer } from "./running_server.js";
+import { withServedPage } from "./fleet_page.js";
+import { post, type RunningServer } from "./running_server.js";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -14,25 +12,12 @@ const MIB = 2 ** 20;
 const START = Date.now() - 20 * MINUTE;
 const EVIL = `"><img src=x onerror="throw 1"><script>throw 2</script>`;
 
-let browser: Browser;
 let server: RunningServer;
 let page: Page;
 let complaints: string[];
 
-beforeAll(async () => {
-  browser = await launchBrowser();
-});
-afterAll(async () => {
-  await browser.close();
-  removeScratch();
-});
-beforeEach(async () => {
-  server = await startServer(scratch());
-  ({ page, complaints } = await watchedPage(browser, server.url));
-});
-afterEach(async () => {
-  await page.close();
-  await server.kill();
+withServedPage((served) => {
+  ({ server, page, complaints } = served);
 });
 
 async function give(

@@ -12,7 +12,7 @@ import { median } from "../series/trend.js";
 import type { Unloaded } from "./load_removal.js";
 
 export const FEWEST_SIBLINGS = 3;
-/** What an instance is ahead of its siblings by, as a share of its growth. */
+/** The share of its growth by which an instance has to be ahead of its siblings. */
 const LEAST_AHEAD = 0.5;
 /** The readings at the end of a life whose median is its level. */
 const LAST_READINGS = 5;
@@ -22,8 +22,10 @@ export interface Window {
   readonly endMs: TimeMs;
 }
 
-/** Whether it rose further than its siblings did, by half of that growth, before anything was removed. True where it or they did
- * not live throughout. `rate`: bytes per ms. */
+/**
+ * Whether it rose further than its siblings, by at least half of its own growth, before load was removed. True if it or they
+ * did not live throughout. `rate`: bytes per ms.
+ */
 export function isAhead(
   own: readonly Unloaded[],
   siblings: readonly Unloaded[],

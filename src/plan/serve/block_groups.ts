@@ -1,8 +1,8 @@
 /**
  * The blocks of vLLM's cache. Layers of one kind (all tokens, a window, a state) are divided into groups with equal numbers of
  * layers, as many as the rarest kind has; where no kind has 1.5 times as many as another, as many as the most frequent one.
- * What a group lacks is padding. All groups take blocks from one pool, so a block has the bytes of a whole group, and a
- * request takes blocks of each group (vllm/v1/core/kv_cache_utils.py, `_get_kv_cache_groups_uniform_page_size`; of each
+ * A group with fewer layers than the others is padded. All groups take blocks from one pool, so each block is as large as a
+ * whole group, and a request takes blocks for each of them (vllm/v1/core/kv_cache_utils.py, `_get_kv_cache_groups_uniform_page_size`; of each
  * kind, `max_memory_usage_bytes` of vllm/v1/kv_cache_interface.py):
  *
  * | kind | blocks of a request |
