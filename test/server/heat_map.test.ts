@@ -126,6 +126,7 @@ describe("the map", () => {
     await page.waitForSelector("[data-testid=heat]");
     await heat().focus();
     await page.keyboard.press("End");
+    await expect.poll(status).toMatch(/^shop-5, /);
     await page.keyboard.press("Enter");
     await expect.poll(() => new URL(page.url()).pathname).toBe(`/instance/${streams[4]}`);
     expect(complaints).toEqual([]);

@@ -1,5 +1,5 @@
 /** The collector with real programs. */
-import { rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
@@ -135,5 +135,21 @@ test("serve --watch: a service that nobody changed is on the server with its lin
   expect(row).toMatchObject({ versions: ["7"], verdict: { kind: "python-leak" } });
   expect(row?.verdict.summary).toContain("remember");
   expect(await server.stop()).toBe(0);
+  expect(server.said()).toContain("left as it was");
+});
+
+test("serve --watch: if the server is killed, its collector leaves the programs and ends too", async () => {
+  watched().python(LEAK, "leak");
+  const server = await startServer(join(watched().folder, "data"), {
+    options: ["--watch", "--policy", watched().policy()],
+  });
+  watched().children.push(server.child);
+  await until(() => server.said().includes("recording it with the agent"));
+  const collector = Number(
+    readFileSync(`/proc/${server.child.pid}/task/${server.child.pid}/children`, "utf8").trim(),
+  );
+  expect(readFileSync(`/proc/${collector}/cmdline`, "utf8")).toContain("\0watch\0");
+  server.child.kill("SIGKILL");
+  await until(() => !existsSync(`/proc/${collector}`));
   expect(server.said()).toContain("left as it was");
 });

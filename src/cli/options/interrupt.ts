@@ -4,7 +4,8 @@ const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
 /**
  * Runs `work` with a signal that an interrupt aborts; the message of the reason is the name of the interrupt. A second
- * interrupt does not end the command either, because that would leave behind what the first one is removing.
+ * interrupt does not end the command either, because that would leave behind what the first one is removing. A command
+ * that another one started with a channel to it (watcher_beside.ts) is interrupted when that one dies.
  * `hangUp`: called on SIGHUP; the work goes on.
  */
 export async function withInterrupt<Result>(
@@ -18,6 +19,9 @@ export async function withInterrupt<Result>(
     process.on(signal, stop);
   }
   process.on("SIGHUP", onHangUp);
+  const orphaned = () => interrupt.abort(new DOMException("SIGTERM", "AbortError"));
+  process.on("disconnect", orphaned);
+  process.channel?.unref();
   try {
     return await work(interrupt.signal);
   } finally {
@@ -25,5 +29,6 @@ export async function withInterrupt<Result>(
       process.off(signal, stop);
     }
     process.off("SIGHUP", onHangUp);
+    process.off("disconnect", orphaned);
   }
 }

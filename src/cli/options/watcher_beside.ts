@@ -1,4 +1,7 @@
-/** `serve --watch`: the collector of this host beside the server, in a process of its own. */
+/**
+ * `serve --watch`: the collector of this host beside the server, in a process of its own. The channel between the two
+ * carries nothing: it breaks when the server dies, however that happens, and the collector takes that as an interrupt.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 
@@ -13,7 +16,7 @@ export class WatcherBeside {
     const main = process.argv[1] ?? "";
     const words = ["watch", "--to", url, ...(policy === undefined ? [] : ["--config", policy])];
     const child = spawn(process.execPath, [...process.execArgv, main, ...words], {
-      stdio: ["ignore", "ignore", "inherit"],
+      stdio: ["ignore", "ignore", "inherit", "ipc"],
     });
     this.#child = child;
     child.once("exit", (code) => {

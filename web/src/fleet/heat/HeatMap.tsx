@@ -14,7 +14,16 @@ import { useWidth } from "../../widgets/useWidth.js";
 import type { TimeRange } from "../frame/timeRange.js";
 import { HeatReadout, readoutText } from "./HeatReadout.js";
 import { AXIS_HEIGHT, cellPicture, drawHeat, heatStyle } from "./heatDraw.js";
-import { cellAt, type HeatCell, type HeatRows, heatBox, movedCell } from "./heatRows.js";
+import {
+  cellAt,
+  cellOf,
+  cursorAt,
+  type HeatCell,
+  type HeatCursor,
+  type HeatRows,
+  heatBox,
+  movedCell,
+} from "./heatRows.js";
 
 /** A movement of fewer pixels is a click. */
 const DRAG_PIXELS = 4;
@@ -103,12 +112,13 @@ interface CellOptions extends Omit<HeatMapProps, "theme"> {
 }
 
 function useCell({ answer, shown, box, open, choose }: CellOptions) {
-  const [cell, setCell] = useState<HeatCell | null>(null);
+  /** An instance and a time, not a place: rows and steps move when an answer arrives. */
+  const [cursor, setCursor] = useState<HeatCursor | null>(null);
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
   /** What the last press, if it was a finger's, had chosen: the next one on the same row opens it. */
   const touched = useRef<number | null>(null);
-  const known =
-    cell !== null && cell.row < shown.rows.length && cell.step < shown.steps ? cell : null;
+  const known = useMemo(() => cellOf(shown, answer, cursor), [shown, answer, cursor]);
+  const setCell = (cell: HeatCell | null) => setCursor(cursorAt(shown, answer, cell));
   const place = (event: PointerEvent) => {
     const bounds = event.currentTarget.getBoundingClientRect();
     return { x: event.clientX - bounds.left, y: event.clientY - bounds.top };

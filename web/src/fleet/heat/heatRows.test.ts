@@ -1,6 +1,16 @@
 import { expect, it } from "vitest";
 import type { HeatMapAnswer, HeatMapRow } from "../../../../src/model/wire/heat_map.js";
-import { cellAt, hasLimits, heatBox, heatRows, movedCell, rowName, timeTicks } from "./heatRows.js";
+import {
+  cellAt,
+  cellOf,
+  cursorAt,
+  hasLimits,
+  heatBox,
+  heatRows,
+  movedCell,
+  rowName,
+  timeTicks,
+} from "./heatRows.js";
 
 const row = (stream: string, values: (number | null)[], some: Partial<HeatMapRow> = {}) => ({
   ...{ stream, version: "1", host: "h", pod: "", startedMs: 0, limitBytes: 100, values },
@@ -44,6 +54,18 @@ it("finds the cell at a place, and the next one by key", () => {
   expect(movedCell(shown, { row: 0, step: 2 }, "ArrowRight")).toEqual({ row: 0, step: 2 });
   expect(movedCell(shown, { row: 0, step: 2 }, "Home")).toEqual({ row: 0, step: 0 });
   expect(movedCell(shown, { row: 0, step: 2 }, "x")).toBeNull();
+});
+
+it("keeps the cursor on its instance and its time when another answer arrives", () => {
+  const before = heatRows(all, "limit", "peak");
+  const cursor = cursorAt(before, all, { row: 0, step: 2 });
+  expect(cellOf(before, all, cursor)).toEqual({ row: 0, step: 2 });
+  const after = heatRows(all, "largest", "peak");
+  expect(cellOf(after, { startMs: 10, stepMs: 10 }, cursor)).toEqual({ row: 1, step: 1 });
+  // Its time is before the new range, then its instance has no row.
+  expect(cellOf(after, { startMs: 900, stepMs: 10 }, cursor)).toEqual({ row: 1, step: 0 });
+  expect(cellOf(heatRows(answer([]), "largest", "peak"), all, cursor)).toBeNull();
+  expect(cursorAt(before, all, null)).toBeNull();
 });
 
 it("keeps rows of hundreds of instances visible, and large enough for a finger", () => {

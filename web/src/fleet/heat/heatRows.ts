@@ -102,6 +102,37 @@ export interface HeatCell {
   readonly step: number;
 }
 
+/** What a cell is about: it stays the same when another answer has other rows. */
+export interface HeatCursor {
+  readonly stream: string;
+  readonly timeMs: TimeMs;
+}
+
+type HeatTimes = Pick<HeatMapAnswer, "startMs" | "stepMs">;
+
+export function cursorAt(
+  { rows }: HeatRows,
+  { startMs, stepMs }: HeatTimes,
+  cell: HeatCell | null,
+): HeatCursor | null {
+  const stream = cell === null ? undefined : rows[cell.row]?.stream;
+  return cell === null || stream === undefined
+    ? null
+    : { stream, timeMs: startMs + (cell.step + 0.5) * stepMs };
+}
+
+/** Where the instance of a cursor is now, at the step that is nearest to its time; null: it has no row. */
+export function cellOf(
+  { rows, steps }: HeatRows,
+  { startMs, stepMs }: HeatTimes,
+  cursor: HeatCursor | null,
+): HeatCell | null {
+  const row = cursor === null ? -1 : rows.findIndex(({ stream }) => stream === cursor.stream);
+  return cursor === null || row === -1
+    ? null
+    : { row, step: clamped(Math.floor((cursor.timeMs - startMs) / stepMs), steps) };
+}
+
 /** The cell at a place; beside the map, the nearest one. */
 export function cellAt(
   { rows, steps }: HeatRows,
