@@ -27,6 +27,7 @@ export { watchProcess } from "./census/watch_process.js";
 export { growthOfDevices } from "./devices/device_growth.js";
 export { type DeviceReading, readDeviceFigures } from "./devices/device_reading.js";
 export { readDeviceSnapshot } from "./devices/device_snapshot.js";
+export { DeviceUse } from "./devices/device_use.js";
 export type { DeviceWatchOptions } from "./devices/device_watch.js";
 export { completeRun, orphanToComplete } from "./launch/complete_run.js";
 export { importFile } from "./launch/import_file.js";

@@ -59,6 +59,8 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
       rss: await series("rssBytes"),
       pss: await series("pssBytes"),
       ledger: await series("ledger", "part"),
+      pages: await series("pages", "part"),
+      devices: await series("deviceBytes"),
       profile: mib(snapshot.sites.liveBytes.reduce((sum, value) => sum + value, 0)),
       liveBytes: mib(await figure("liveBytes")),
       liveObjects: Math.round(await figure("liveObjects")) > 0,
@@ -68,7 +70,8 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
     };
   };
   const NOTHING = {
-    ...{ rss: 0, pss: 0, ledger: 0, profile: 0, liveBytes: 0, liveObjects: false },
+    ...{ rss: 0, pss: 0, ledger: 0, pages: 0, devices: 0 },
+    ...{ profile: 0, liveBytes: 0, liveObjects: false },
     ...{ pods: [], names: false, instances: 0 },
   };
 
@@ -82,6 +85,8 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
     figures: {
       treePssBytes: [[afterMs, 5 * MIB]],
       "ledger.python.used": [[afterMs, 3 * MIB]],
+      deviceBytes: [[afterMs, 4 * MIB]],
+      anonRssBytes: [[afterMs, 8 * MIB]],
     },
     profiles: [[afterMs, `main;keep ${2 * MIB} objects=7 variance=1`]],
   });
@@ -91,7 +96,7 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
     const readMs = START + 100 * DAY;
     const rss = [0, 10, 16].map((days) => [(100 + days) * DAY, 9 * MIB] as const);
     await give(plan({ ...readAt(100 * DAY), rss }));
-    const valid = { pss: 5, ledger: 3, profile: 2, liveBytes: 2, liveObjects: true };
+    const valid = { ...NOTHING, pss: 5, ledger: 3, profile: 2, liveBytes: 2, liveObjects: true };
     for (const days of [2, 10, 14]) {
       const startMs = readMs + days * DAY;
       const isPolled = days === 10;
@@ -125,6 +130,8 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
     const then = [START + 21 * MINUTE, START + 26 * MINUTE] as const;
     const asked = await answers(...then);
     expect(asked).toMatchObject({ rss: 9, pss: 5, profile: 2, pods: ["a"], instances: 1 });
+    // Read once, a minute before: valid for four of these five minutes.
+    expect(asked).toMatchObject({ pages: 6, devices: 3 });
     // Others go on.
     for (const days of [1, 2]) {
       const startedMs = START + days * DAY;
@@ -144,11 +151,13 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
     );
     const rss = every(2 * MINUTE).map((ms) => [ms, 9 * MIB] as const);
     const ended = { endedAfterMs: 26 * HOUR };
-    await give(plan({ profiles, rss, ...ended }));
+    const deviceBytes = every(2 * MINUTE).map((ms) => [ms, 4 * MIB] as const);
+    await give(plan({ profiles, rss, figures: { deviceBytes }, ...ended }));
     await give(plan({ service: "heap", pid: 3, importedFrom: "pprof", profiles, ...ended }));
     const [startMs, endMs] = [START + 13 * HOUR + 21 * MINUTE, START + 13 * HOUR + 28 * MINUTE];
     const { pods, names, ...before } = await answers(startMs, endMs);
     expect({ pods, names }).toEqual({ pods: ["a"], names: true });
+    expect(before).toMatchObject({ rss: 9, devices: 4 });
     const heap = async () =>
       (await store.service("heap", { startMs, endMs }, 1))?.instances.map(({ source }) => source);
     expect(await heap()).toEqual(["pprof"]);

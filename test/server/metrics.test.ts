@@ -30,7 +30,13 @@ beforeEach(async () => {
   ] as const) {
     const rss = [0, 30_000, 55_000].map((afterMs) => [afterMs, 50 * MIB] as const);
     const profiles = [[50_000, "main;load 1048576 variance=1"]] as const;
-    const plan = { service, version: "41", pid, startedMs, rss, profiles };
+    const figures = {
+      deviceBytes: [
+        [0, 9],
+        [40_000, 700 * MIB],
+      ] as [number, number][],
+    };
+    const plan = { service, version: "41", pid, startedMs, rss, profiles, figures };
     expect((await post(server.url, streamBytes(plan))).status).toBe(200);
   }
   const pushed = await fetch(`${server.url}/push.v1.PusherService/Push`, {
@@ -54,6 +60,8 @@ test("has the newest figures of each service and version, and of the server", as
   const text = await metrics();
   expect(text).toContain(`tidemark_rss_bytes{service="shop",version="41"} ${50 * MIB}\n`);
   expect(text).toContain(`tidemark_live_bytes{service="shop",version="41"} ${MIB}\n`);
+  expect(text).toContain(`tidemark_device_bytes{service="shop",version="41"} ${700 * MIB}\n`);
+  expect(text).not.toContain('tidemark_device_bytes{service="till"');
   expect(text).toContain('tidemark_live_bytes{service="till",version=""} 4096\n');
   expect(text).not.toContain('tidemark_rss_bytes{service="till"');
   expect(text).toContain('tidemark_rss_bytes{service="a\\"b\\\\c\\nd",version="41"}');

@@ -91,6 +91,29 @@ describe("the pages", () => {
     expect(complaints).toEqual([]);
   });
 
+  test("show GPU memory, and kinds of pages where there is no ledger", async () => {
+    const steady = (bytes: number) =>
+      Array.from({ length: 20 }, (_, n) => [n * MINUTE, bytes] as const);
+    await give({
+      ...{ service: "train", version: "3", pid: 1 },
+      figures: {
+        anonRssBytes: steady(70 * MIB),
+        fileRssBytes: steady(20 * MIB),
+        deviceBytes: steady(9 * 1024 * MIB),
+      },
+    });
+    await give({ service: "web", pid: 2 });
+    const chart = () => words("[aria-label='Memory over time']");
+    await page.goto(`${server.url}/service?name=train`);
+    await page.getByRole("button", { name: "By part of RSS" }).click();
+    await expect.poll(chart).toMatch(/anonymous 70.0 MiB files 20.0 MiB/);
+    await page.getByRole("button", { name: "GPU memory" }).click();
+    await expect.poll(chart).toContain("3 9.00 GiB");
+    await page.goto(`${server.url}/service?name=web&chart=devices`);
+    await expect.poll(chart).toContain("tidemark watch reads it from nvidia-smi");
+    expect(complaints).toEqual([]);
+  });
+
   test("show what grows, and what differs between versions, times and instances", async () => {
     await give({ service: "checkout", version: "41", pid: 1 });
     const stream = await give({

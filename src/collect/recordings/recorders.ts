@@ -14,6 +14,7 @@ import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import {
   attachAndRecord,
   CpuBudget,
+  DeviceUse,
   OutsideRecording,
   type RecordingStart,
 } from "../../record/index.js";
@@ -79,6 +80,7 @@ export class Recorders {
   readonly #options: RecordersOptions;
   readonly #budget = new CpuBudget();
   readonly #outside: OutsidePolls;
+  readonly #deviceUse = new DeviceUse();
   #entering = 0;
 
   constructor(options: RecordersOptions) {
@@ -139,6 +141,7 @@ export class Recorders {
       ...this.#sentTo(recordingPath),
       budget: this.#budget,
       texts: this.#options.texts,
+      deviceUse: this.#deviceUse,
       waitMs: WAIT_MS,
       forMs: Number.POSITIVE_INFINITY,
       until,
@@ -175,6 +178,7 @@ export class Recorders {
         recordingPath,
         follow: !one.program.hasOthersBelow,
         texts,
+        deviceUse: this.#deviceUse,
         startedBelowMs,
         ...this.#sentTo(recordingPath),
       });

@@ -2,7 +2,9 @@ import type { Pid, TimeMs } from "../base/units.js";
 import { LEDGER_PARTS, type LedgerPartName } from "./ledger.js";
 
 /** Metrics that the recorder reads of a process at its polls. Bytes unless the name says otherwise.
- * The names are the recording's and the store's: a metric is stored under exactly this name. */
+ * The names are the recording's and the store's: a metric is stored under exactly this name.
+ * `memoryWaitShare`: part of the last ten seconds in which a process of the control group waited for memory, 0 to 1.
+ * `deviceBytes`: on all devices, as the driver counts it. */
 const POLLED = [
   "rssBytes",
   "anonRssBytes",
@@ -33,6 +35,8 @@ const POLLED = [
   "cgroupOomKills",
   "cgroupHighEvents",
   "cgroupMaxEvents",
+  "memoryWaitShare",
+  "deviceBytes",
 ] as const;
 
 /** Metrics of a process's device allocators, by device: bytes, shares and counts as in `tidemark gpu PID`. */

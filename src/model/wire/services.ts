@@ -22,8 +22,18 @@ export const INSTANCE_REPORT_PATH = "/api/v1/instance/report";
 export const INGEST_PATH = "/api/v1/ingest";
 export const EVENTS_PATH = "/api/v1/events";
 
-/** The metrics of a series: RSS of the whole program, its PSS, live bytes by the agent's samples, or the ledger. */
-export const SERIES_NAMES = ["rssBytes", "pssBytes", "liveBytes", "ledger"] as const;
+/**
+ * The metrics of a series: RSS of the whole program, its PSS, live bytes by the agent's samples, the ledger, RSS by kind of
+ * page (which needs no agent), or memory on devices as their driver counts it.
+ */
+export const SERIES_NAMES = [
+  "rssBytes",
+  "pssBytes",
+  "liveBytes",
+  "ledger",
+  "pages",
+  "deviceBytes",
+] as const;
 export type SeriesName = (typeof SERIES_NAMES)[number];
 
 /** What a series is divided by. */

@@ -44,6 +44,7 @@ import type { Recording } from "../../recording/types.js";
 import { CONSTANTS } from "../../segment/layout.js";
 import { PoolReader } from "../../segment/pool.js";
 import { CpuBudget } from "../budget/cpu_budget.js";
+import type { DeviceUse } from "../devices/device_use.js";
 import type { DeviceWatchOptions } from "../devices/device_watch.js";
 import { DeviceWatch } from "../devices/device_watch.js";
 import { PoolKeeper } from "../launch/keeper.js";
@@ -85,6 +86,7 @@ export interface AttachOptions extends RecordingStart {
   readonly budget?: CpuBudget;
   /** Shared by recordings that are polled at the same moments. */
   readonly texts?: RecentTexts;
+  readonly deviceUse?: DeviceUse;
   /** How long to wait for the process to run Python code. */
   readonly waitMs: Millis;
   /** Length of the recording; if absent, `enough` decides. */
@@ -318,6 +320,7 @@ async function record(
     budget: options.budget ?? new CpuBudget(),
     memory: new MemoryRoom(),
     ...(options.texts && { texts: options.texts }),
+    ...(options.deviceUse && { deviceUse: options.deviceUse }),
   });
   recorder.start();
   options.onRecording?.(entered, path);

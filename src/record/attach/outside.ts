@@ -9,6 +9,7 @@ import type { Millis, Pid, TimeMs } from "../../model/base/units.js";
 import { processGone } from "../../model/errors/errors.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { MetricRow } from "../../recording/writer.js";
+import type { DeviceUse } from "../devices/device_use.js";
 import { MemoryWatch } from "../process/memory_watch.js";
 import { ProcessTree, type SparsePoll, type TreePoll } from "../process/process_tree.js";
 import { type BegunRecording, beginRecording, type RecordingStart } from "./begun_recording.js";
@@ -18,6 +19,7 @@ interface OutsideOptions extends RecordingStart {
   readonly follow: boolean;
   /** Shared by recordings that are polled at the same moments. */
   readonly texts?: RecentTexts;
+  readonly deviceUse?: DeviceUse;
   /**
    * When a process was last seen to start below this one, on the clock of `monotonicMs`; infinite in the past: never. Left
    * out: each poll searches.
@@ -36,6 +38,7 @@ export class OutsideRecording {
   readonly #tree: ProcessTree;
   readonly #memory: MemoryWatch;
   readonly #startedBelowMs: (pid: Pid) => Millis;
+  readonly #addDeviceUse: ((poll: TreePoll) => void) | undefined;
   #polls = 0;
   #searchedMs: Millis = 0;
   /** Processes that ran out of memory so far. */
@@ -48,6 +51,7 @@ export class OutsideRecording {
   constructor(options: OutsideOptions) {
     const { pid, follow, texts, startedBelowMs = () => Number.POSITIVE_INFINITY } = options;
     this.#startedBelowMs = startedBelowMs;
+    this.#addDeviceUse = options.deviceUse?.reader();
     const stat = readStat(pid);
     if (stat === null || hasEnded(stat)) {
       throw processGone(pid);
@@ -78,6 +82,7 @@ export class OutsideRecording {
       isExpensive,
       this.#memory.isTight ? null : this.#sparse(),
     );
+    this.#addDeviceUse?.(poll);
     const lives = this.#tree.livingPids.includes(this.#pid);
     const ends = this.#memory.poll(poll, lives);
     this.memoryEnds.push(...ends);

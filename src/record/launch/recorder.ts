@@ -6,6 +6,7 @@ import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { MetricRow, RecordingWriter } from "../../recording/writer.js";
 import type { CpuBudget } from "../budget/cpu_budget.js";
 import { LedgerSchedule, PollSchedule, SnapshotSchedule } from "../budget/schedule.js";
+import type { DeviceUse } from "../devices/device_use.js";
 import type { DeviceWatch } from "../devices/device_watch.js";
 import type { ExitReport } from "../process/exit_report.js";
 import { LedgerTurns } from "../process/ledger_turns.js";
@@ -46,6 +47,7 @@ interface RecorderOptions {
   readonly memory: MemoryRoom;
   /** Shared by recorders of this Node process; left out: each reads for itself. */
   readonly texts?: RecentTexts;
+  readonly deviceUse?: DeviceUse;
 }
 
 /** Polls a program from start to end and writes the recording, within its CPU budget (cpu_budget.ts). */
@@ -59,6 +61,7 @@ export class Recorder {
   readonly #startMs = monotonicMs();
   readonly #cpu = processCpu();
   readonly #memory: MemoryWatch;
+  readonly #addDeviceUse: ((poll: TreePoll) => void) | undefined;
   readonly #suspects: SuspectWatch;
   #highest: { readonly timeMs: TimeMs; readonly bytes: Bytes } | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -98,6 +101,7 @@ export class Recorder {
       options.programStartedMs,
     );
     this.#memory = new MemoryWatch(options.pid, options.texts);
+    this.#addDeviceUse = options.deviceUse?.reader();
     this.#suspects = new SuspectWatch({
       root: options.pid,
       startMs: options.startedMs,
@@ -303,6 +307,7 @@ export class Recorder {
     const poll = this.#tree.poll(timeMs, expensive);
     this.#options.pool?.poll(poll);
     this.#options.devices?.poll(poll);
+    this.#addDeviceUse?.(poll);
     this.#pollMemory(poll);
     this.#take(poll);
     if (elapsedMs - this.#flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {

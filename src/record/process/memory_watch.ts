@@ -90,7 +90,7 @@ export class MemoryWatch {
   /** A limit is near, or processes of the group wait for memory: figures may change soon. */
   get isTight(): boolean {
     const place = this.#place;
-    const pressure = this.#texts.worked(readPressure, place, place?.directories[0] ?? "");
+    const pressure = this.#waitShare();
     const memory = ofGroup(place, this.#texts, readLimiting);
     const limitBytes = memory?.limitBytes ?? null;
     const isNear =
@@ -103,6 +103,10 @@ export class MemoryWatch {
       this.#rlimitShare >= NEAR_LIMIT ||
       (memory?.highEvents ?? null) !== this.#throttled
     );
+  }
+
+  #waitShare(): number | null {
+    return this.#texts.worked(readPressure, this.#place, this.#place?.directories[0] ?? "");
   }
 
   #countedOnMachine(): number | null {
@@ -142,6 +146,10 @@ export class MemoryWatch {
   #measureGroup(poll: TreePoll, rootLives: boolean): void {
     if (rootLives && poll.metrics.some(({ metric }) => metric === "pssBytes")) {
       this.#findGroup();
+    }
+    const waitShare = rootLives ? this.#waitShare() : null;
+    if (waitShare !== null && (waitShare > 0 || !poll.isQuiet)) {
+      poll.measure({ series: 0 }, "memoryWaitShare", waitShare);
     }
     const memory = ofGroup(this.#place, this.#texts, readLimiting);
     if (!memory || !rootLives || (poll.isQuiet && memory.limitBytes === null)) {

@@ -455,7 +455,7 @@ export const ANSWER_SCHEMAS = {
     },
     SeriesName: {
       type: "string",
-      enum: ["rssBytes", "pssBytes", "liveBytes", "ledger"],
+      enum: ["rssBytes", "pssBytes", "liveBytes", "ledger", "pages", "deviceBytes"],
     },
     HeatMapAnswer: {
       type: "object",

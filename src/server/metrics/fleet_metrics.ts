@@ -52,6 +52,11 @@ export async function fleetMetrics(store: Store): Promise<MetricFamily[]> {
       "Live bytes by the samples of profiles, of the instances with a profile.",
       (row) => row.liveBytes,
     ),
+    gauge(
+      "tidemark_device_bytes",
+      "GPU memory of instances and their children, as the driver counts it.",
+      (row) => row.deviceBytes,
+    ),
     byName("tidemark_part_bytes", "RSS by part of the ledger.", "part", (row) => row.parts),
     gauge(
       "tidemark_growth_bytes_per_hour",
@@ -133,6 +138,7 @@ function sumOf(a: VersionGauges, b: VersionGauges): VersionGauges {
     instances: a.instances + b.instances,
     rssBytes: sum(a.rssBytes, b.rssBytes),
     pssBytes: sum(a.pssBytes, b.pssBytes),
+    deviceBytes: sum(a.deviceBytes, b.deviceBytes),
     liveBytes: sum(a.liveBytes, b.liveBytes),
     parts: counts(a.parts, b.parts),
     growthBytesPerHour: sum(a.growthBytesPerHour, b.growthBytesPerHour),

@@ -130,6 +130,8 @@ export interface VersionGauges {
   readonly rssBytes: Bytes | null;
   readonly pssBytes: Bytes | null;
   readonly liveBytes: Bytes | null;
+  /** On GPUs, as their driver counts it. */
+  readonly deviceBytes: Bytes | null;
   readonly limitBytes: Bytes | null;
   readonly growthBytesPerHour: number | null;
   /** Of the instance that reaches its limit first. */

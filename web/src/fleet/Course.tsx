@@ -16,8 +16,12 @@ const CHARTS = {
   version: { label: "By version", name: "rssBytes", by: "version" },
   instance: { label: "By instance", name: "rssBytes", by: "instance" },
   ledger: { label: "By part of RSS", name: "ledger", by: "part" },
+  devices: { label: "GPU memory", name: "deviceBytes", by: "version" },
   live: { label: "Live bytes", name: "liveBytes", by: "version" },
 } as const satisfies Record<string, { label: string; name: SeriesName; by: SeriesGroup }>;
+/** Of the chart without a curve. */
+const NO_DEVICES =
+  "No instance held GPU memory in this time. tidemark watch reads it from nvidia-smi on each host.";
 type ChartName = keyof typeof CHARTS;
 
 interface CourseProps {
@@ -39,13 +43,18 @@ export function Course({ name, range, theme, address, hasRss, instances }: Cours
   const { name: usual, by } = CHARTS[chart];
   const series = chart === "instance" && !hasRss ? "liveBytes" : usual;
   const isHeat = chart === "instance" && instances >= FEWEST_ROWS;
-  const query = useQuery({
+  const querySeries = (series: SeriesName, enabled: boolean) => ({
     // Its end moves with each change, also if the shown range is that of the same reports.
     queryKey: ["series", name, range, chart, series, address.range.endMs],
     queryFn: () => askSeries(name, range, { name: series, by }),
     placeholderData: keepPreviousData,
-    enabled: !isHeat,
+    enabled,
   });
+  const usualQuery = useQuery(querySeries(series, !isHeat));
+  // Without an agent there is no ledger, but the kernel counts kinds of pages.
+  const isWithoutLedger = chart === "ledger" && usualQuery.data?.groups.length === 0;
+  const pages = useQuery(querySeries("pages", isWithoutLedger));
+  const query = isWithoutLedger ? pages : usualQuery;
   const choose = useCallback(
     (chosen: TimeRange) =>
       change({ from: String(chosen.startMs), to: String(chosen.endMs), since: null }),
@@ -90,7 +99,8 @@ export function Course({ name, range, theme, address, hasRss, instances }: Cours
         <SeriesChart
           answer={query.data}
           theme={theme}
-          isStacked={query.data.name === "ledger"}
+          isStacked={by === "part"}
+          empty={chart === "devices" ? NO_DEVICES : "Nothing was reported in this time."}
           nameOf={nameOf}
           choose={choose}
         />

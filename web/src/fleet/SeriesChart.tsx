@@ -15,6 +15,8 @@ interface SeriesChartProps {
   answer: SeriesAnswer;
   theme: Theme;
   isStacked: boolean;
+  /** What is said if there is no curve. */
+  empty: string;
   nameOf: (group: string) => string;
   choose: (range: TimeRange) => void;
 }
@@ -25,7 +27,7 @@ interface Curve {
   readonly className: string;
 }
 
-export function SeriesChart({ answer, theme, isStacked, nameOf, choose }: SeriesChartProps) {
+export function SeriesChart({ answer, theme, isStacked, empty, nameOf, choose }: SeriesChartProps) {
   const { startMs, stepMs } = answer;
   const { curves, leftOut } = useMemo(
     () => curvesOf(answer, isStacked, nameOf),
@@ -87,7 +89,7 @@ export function SeriesChart({ answer, theme, isStacked, nameOf, choose }: Series
           data-testid="series"
         />
       ) : (
-        <p className="empty">Nothing was reported in this time.</p>
+        <p className="empty">{empty}</p>
       )}
     </figure>
   );

@@ -46,7 +46,7 @@ export async function firstValidMs(
   return Math.round(startMs) - LONGEST_BUCKET_MS - (await longestCarryMs(database, startMs, of));
 }
 
-/** The same for RSS and live bytes, which are read often. */
+/** The same for RSS and other figures that are read often. */
 export function firstValidOftenMs({ startMs }: Window): TimeMs {
   return Math.round(startMs) - LONGEST_BUCKET_MS - SHORTEST_CARRY_MS;
 }
@@ -59,11 +59,20 @@ const SOURCES: Readonly<
   pssBytes: { names: ["treePssBytes"], ofRoot: true, carry: RARE_CARRY },
   liveBytes: { names: ["liveBytes"], ofRoot: false, carry: String(CARRY_MS) },
   ledger: { names: ["ledger.%"], ofRoot: false, carry: RARE_CARRY },
+  pages: {
+    names: ["anonRssBytes", "fileRssBytes", "shmemRssBytes"],
+    ...{ ofRoot: false, carry: String(CARRY_MS) },
+  },
+  deviceBytes: { names: ["deviceBytes"], ofRoot: false, carry: String(CARRY_MS) },
 };
+
+const OFTEN = Object.values(SOURCES)
+  .flatMap(({ names, carry }) => (carry === RARE_CARRY ? [] : names.map((name) => `'${name}'`)))
+  .join(", ");
 
 /** How long a raw reading of any metric is valid, of the readings `m` and their series `s`. */
 export function carrySql(name: string): string {
-  return `CASE WHEN ${name} IN ('treeRssBytes', 'liveBytes') THEN ${CARRY_MS} ELSE ${RARE_CARRY} END`;
+  return `CASE WHEN ${name} IN (${OFTEN}) THEN ${CARRY_MS} ELSE ${RARE_CARRY} END`;
 }
 
 /**

@@ -51,11 +51,21 @@ export async function seriesAnswer(database: RowReader, query: SeriesQuery): Pro
     ...stepValues(query.stepMs, steps),
   });
   const groups = [...byGroup(rows, steps)].map(([group, values]) => ({
-    group: query.by === "part" ? group.replace(/^ledger\./, "") : group,
+    group: query.by === "part" ? partOf(group) : group,
     values,
   }));
   const { service, name, startMs, stepMs } = query;
   return { service, name, startMs, stepMs, groups };
+}
+
+/** As in the ledger: "heap" of "ledger.heap"; of the kinds of pages, "anonymous". */
+function partOf(metric: string): string {
+  const kinds: Readonly<Record<string, string>> = {
+    anonRssBytes: "anonymous",
+    fileRssBytes: "files",
+    shmemRssBytes: "shared",
+  };
+  return kinds[metric] ?? metric.replace(/^ledger\./, "");
 }
 
 function ofSeries(query: SeriesQuery): OfSeries {

@@ -8,7 +8,7 @@ import { UNMEASURED } from "./services.js";
 
 const HOUR_MS = 3_600_000;
 const AHEAD_MS = 24 * HOUR_MS;
-const NAMES = ["treeRssBytes", "treePssBytes", "cgroupLimitBytes", "ledger.%"];
+const NAMES = ["treeRssBytes", "treePssBytes", "cgroupLimitBytes", "deviceBytes", "ledger.%"];
 
 /** As on the pages (services.ts): what the verdict said when it was made, with what has been used since. */
 const TIME_TO_LIMIT = `CASE
@@ -37,7 +37,8 @@ export async function versionGauges(database: RowReader, nowMs: TimeMs): Promise
       newest AS (
         SELECT series_id, name, arg_max(value, ts_ms) AS value FROM ${metrics}
         WHERE ts_ms >= $start_ms AND ts_ms < $end_ms
-          AND (name IN ('treeRssBytes', 'treePssBytes', 'cgroupLimitBytes') OR name LIKE 'ledger.%')
+          AND (name IN ('treeRssBytes', 'treePssBytes', 'cgroupLimitBytes', 'deviceBytes') OR name LIKE 'ledger.%')
+          AND (name <> 'deviceBytes' OR ts_ms >= $since_ms)
         GROUP BY series_id, name
         UNION ALL
         SELECT series_id, 'live', arg_max(live_bytes, ts_ms) FROM ${profiles}
@@ -85,7 +86,7 @@ function combined(figures: Rows, verdicts: Rows): VersionGauges[] {
     if (found === undefined) {
       found = {
         ...{ service, version, instances: 0, rssBytes: null, pssBytes: null, liveBytes: null },
-        ...{ growthBytesPerHour: null, limitBytes: null, msToLimit: null },
+        ...{ deviceBytes: null, growthBytesPerHour: null, limitBytes: null, msToLimit: null },
         ...{ parts: {}, verdicts: {} },
       };
       rows.set(key, found);
@@ -119,9 +120,12 @@ function combined(figures: Rows, verdicts: Rows): VersionGauges[] {
   return [...rows.values()];
 }
 
-const FIELDS: Readonly<Record<string, "rssBytes" | "pssBytes" | "limitBytes" | "liveBytes">> = {
+const FIELDS: Readonly<
+  Record<string, "rssBytes" | "pssBytes" | "limitBytes" | "liveBytes" | "deviceBytes">
+> = {
   treeRssBytes: "rssBytes",
   treePssBytes: "pssBytes",
   cgroupLimitBytes: "limitBytes",
   live: "liveBytes",
+  deviceBytes: "deviceBytes",
 };
