@@ -233,7 +233,7 @@ def ranks(folder, tidemark):
 
 
 def snapshots(folder, tidemark):
-    """What `tidemark gpu` says of each snapshot of the folder; they are removed."""
+    """What `tidemark gpu` reports about each snapshot of the folder; they are removed."""
     found = {}
     for name in sorted(os.listdir(folder)):
         if name.endswith(".pickle"):
@@ -261,7 +261,7 @@ def left(folder, tidemark):
 
 
 def watch(folder, tidemark):
-    """The collector beside two programs that hold device memory, and what nvidia-smi says of them meanwhile."""
+    """The collector beside two programs that hold device memory, and what nvidia-smi lists meanwhile."""
     kept = os.path.join(folder, "watched")
     notes = [os.path.join(folder, "held-%d.json" % number) for number in range(2)]
     programs = [
