@@ -11,7 +11,7 @@ import { longestFor } from "./job/longest.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
 import { olderFp8Cache } from "./job/served_type.js";
-import { wholeWords } from "./job/tensor_plan.js";
+import { hasWholeTable, WITHOUT_PLAN, wholeWords } from "./job/tensor_plan.js";
 import {
   autoCacheType,
   bytesOfNextToken,
@@ -240,13 +240,9 @@ export function limitsOf(
     ...keptExperts(model, options),
     ...(options.mode === "train" ? [...unscaled(options), ...unevenTokens(options)] : []),
     ...(options.mode === "serve"
-      ? [
-          ...olderFp8Cache(options),
-          ...queued(model, options),
-          ...softCapped(model, options),
-          ...whole(model, options),
-        ]
+      ? [...olderFp8Cache(options), ...queued(model, options), ...softCapped(model, options)]
       : []),
+    ...whole(model, options),
     ...(convertsFile(model, options) && model.stored.quantization !== null
       ? [
           "transformers converts the quantized tensors of a GGUF file to the compute type when it loads them",
@@ -273,10 +269,32 @@ function dequantized(model: ModelShape, options: PlanOptions): string[] {
     : [];
 }
 
-/** What transformers' plan of a family leaves whole on each device. */
-function whole({ family }: ModelShape, { engine, tensor }: ServeOptions): string[] {
-  const words = engine === "transformers" && tensor > 1 ? wholeWords(family) : "";
-  return words === "" ? [] : [`--tp leaves ${words} whole on each device (base_model_tp_plan)`];
+/** What transformers' plan of a family leaves whole on each device, in this version and in older ones. */
+function whole({ family, head }: ModelShape, options: PlanOptions): string[] {
+  const isServed = options.mode === "serve";
+  const library = isServed ? options.engine : options.library;
+  const { tensor } = isServed ? options : options.parallelism;
+  if (
+    library !== "transformers" ||
+    tensor === 1 ||
+    (!isServed && options.parallelism.sequenceParallel)
+  ) {
+    return [];
+  }
+  if (!isServed && WITHOUT_PLAN.test(family)) {
+    return [
+      `transformers has no plan for --tp of ${family} (base_model_tp_plan): the plan is of a library that divides all matrices`,
+    ];
+  }
+  const words = wholeWords(family);
+  return [
+    ...(words === "" ? [] : [`--tp leaves ${words} whole on each device (base_model_tp_plan)`]),
+    ...(hasWholeTable(family) || head.tied
+      ? []
+      : [
+          "--tp divides the table of tokens, as transformers does from 5.21 on; before, each device has all of it unless it is tied to the head",
+        ]),
+  ];
 }
 
 /** Sequences that wait because vLLM runs fewer at once. */

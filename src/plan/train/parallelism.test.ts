@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { limitsOf } from "../assumptions.js";
 import { type AdapterDetails, NO_DETAILS } from "../blocks/adapter_details.js";
 import { modelTape } from "../blocks/model_tape.js";
 import { type PlanRequest, planOptions } from "../defaults.js";
@@ -20,8 +21,10 @@ const MODELS = JSON.parse(
   ),
 );
 
+const modelOf = (name: string) => readShape(MODELS[name].config, name, "config.json");
+
 function peakOf(name: string, request: Partial<PlanRequest> = {}) {
-  const model = readShape(MODELS[name].config, name, "config.json");
+  const model = modelOf(name);
   const options = planOptions(model, { mode: "train", ...request }) as TrainOptions;
   return planTraining(model, options).peak;
 }
@@ -39,7 +42,6 @@ describe("tensor and sequence parallelism", () => {
     const one = peakOf("llama-3.1-8b");
     const tensor = peakOf("llama-3.1-8b", { tensor: 4 });
     const both = peakOf("llama-3.1-8b", { tensor: 4, sequenceParallel: true });
-    const table = 128_256 * 4096 * 2;
     expect(savedOf(tensor, "mlp")).toBe(savedOf(one, "mlp") / 4);
     expect(savedOf(tensor, "norm")).toBe(savedOf(one, "norm"));
     // The input of the final matrix is gathered, and so are those of attention and MLP, which autograd saves.
@@ -48,9 +50,29 @@ describe("tensor and sequence parallelism", () => {
     const shared = savedOf(tensor, "mlp") + savedOf(tensor, "attention");
     const logits = 2048 * 128_256 * 4;
     const rest = both.simulation.savedBytes - gathered - shared - logits / 4;
-    // transformers, which has no sequence parallelism, gathers the logits and leaves the embedding whole.
+    // transformers, which has no sequence parallelism, gathers the logits.
     expect(rest).toBeLessThan(0.3 * (tensor.simulation.savedBytes - shared - logits));
-    expect(tensor.states.weights - both.states.weights).toBe((3 / 4) * table);
+    expect(tensor.states.weights).toBe(both.states.weights);
+  });
+
+  it("divides what the plans of transformers name, and says what versions differ in", () => {
+    const table = 50_304 * 2048 * 2;
+    // GPT-NeoX calls its table embed_in, which no plan names.
+    const [neox, megatron] = [false, true].map(
+      (sequenceParallel) => peakOf("pythia-1b", { tensor: 4, sequenceParallel }).states.weights,
+    ) as [number, number];
+    expect(neox - megatron).toBe((3 / 4) * table);
+    const jamba = peakOf("jamba", { tensor: 2 }).states.weights;
+    expect(jamba).toBeGreaterThan(
+      peakOf("jamba", { tensor: 2, sequenceParallel: true }).states.weights,
+    );
+    const cautions = (name: string, library: Library = "transformers"): string =>
+      limitsOf(modelOf(name), { mode: "train", tensor: 2, train: { library } }, []).join("; ");
+    expect(cautions("llama-3.1-8b")).toMatch(/table of tokens, as transformers does from 5.21 on/);
+    expect(cautions("gemma-2-9b")).not.toMatch(/5.21 on; before/);
+    expect(cautions("jamba")).toMatch(/leaves attention, MLP, shared experts whole/);
+    expect(cautions("gpt2")).toMatch(/no plan for --tp of gpt2/);
+    expect(cautions("llama-3.1-8b", "torchtitan")).not.toMatch(/--tp/);
   });
 
   it("has no effect on one device", () => {
