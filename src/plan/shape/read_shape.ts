@@ -8,8 +8,8 @@ import { ENCODER_FAMILIES, readEncoder } from "./encoder.js";
 import { IMAGE_AND_TEXT_FAMILIES, readImageAndText } from "./image_and_text.js";
 import type { HeadShape, ModelShape, TowerShape } from "./model_shape.js";
 import { filledAs } from "./nested_defaults.js";
-import { NO_HEAD } from "./parts.js";
 import { oddFigures, requireConsistent } from "./odd_figures.js";
+import { NO_HEAD } from "./parts.js";
 import { PATCH_READERS } from "./patch_models.js";
 import { readSequenceToSequence, SEQUENCE_FAMILIES } from "./sequence_to_sequence.js";
 import {
