@@ -93,7 +93,7 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
   }
   if (keepsWholeGradients(options)) {
     sentences.push(
-      `${options.library === "litgpt" ? "Fabric (no_backward_sync)" : "accelerate (no_sync)"} keeps whole gradients in ${dtype} on each device until the last microbatch${options.library === "litgpt" ? "" : "; ${SYNC_EACH_BATCH} divides them in each one: planned as --accumulation 1"}`,
+      `${options.library === "litgpt" ? "Fabric (no_backward_sync)" : "accelerate (no_sync)"} keeps whole gradients in ${dtype} on each device until the last microbatch${options.library === "litgpt" ? "" : `; ${SYNC_EACH_BATCH} divides them in each one: planned as --accumulation 1`}`,
     );
   }
   return sentences;

@@ -3,10 +3,11 @@ import { describe, expect, it } from "vitest";
 import { type AdapterDetails, NO_DETAILS } from "../blocks/adapter_details.js";
 import { type PlanRequest, planOptions } from "../defaults.js";
 import type { Library, TrainOptions } from "../job/options.js";
+import { planMemory } from "../plan.js";
 import { readShape } from "../shape/read_shape.js";
 import type { Unit } from "../tape/tape.js";
 import { trainingRules } from "./block_rules.js";
-import { formulaIn, MODELS, peakOf } from "./divided_peaks.fixture.js";
+import { formulaIn, MODELS, modelOf, peakOf } from "./divided_peaks.fixture.js";
 
 describe("FSDP", () => {
   const lora = (version: 1 | 2, library: Library, details: Partial<AdapterDetails> = {}) =>
@@ -107,6 +108,19 @@ describe("FSDP that keeps gathered weights (SHARD_GRAD_OP)", () => {
 });
 
 describe("gradients of FSDP under accumulation", () => {
+  it("name the setting that divides them, and the versions that read it", () => {
+    const assumed = (library: Library): string =>
+      planMemory(modelOf("qwen3-0.6b"), {
+        mode: "train",
+        sharding: { kind: "fsdp", devices: 4 },
+        train: { library, accumulation: 4 },
+      }).assumptions.join("; ");
+    expect(assumed("transformers")).toMatch(
+      /; sync_each_batch of GradientAccumulationPlugin \(accelerate from 0\.31 on; .* divides them/,
+    );
+    expect(assumed("litgpt")).not.toMatch(/sync_each_batch/);
+  });
+
   const parameters = 8_030_261_248;
   const peak = (changes: { library?: Library; accumulation?: number; version?: 1 | 2 }) =>
     peakOf("llama-3.1-8b", {
