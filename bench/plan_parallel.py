@@ -84,7 +84,7 @@ def groups_of(parameters):
 
 
 def with_tensor_parallelism(model, mesh):
-    """Divides each layer's matrices and the head, whose logits are gathered: the plans of transformers. The table stays whole."""
+    """Divides each layer's matrices, the table of tokens and the head, whose logits are gathered: transformers from 5.21 on."""
     from torch.distributed.tensor import Replicate
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -96,4 +96,9 @@ def with_tensor_parallelism(model, mesh):
                 plan[name] = ColwiseParallel() if last in COLUMNS else RowwiseParallel()
         parallelize_module(layer, mesh, plan)
     head = next(name for name, module in model.named_modules() if module is model.get_output_embeddings())
-    return parallelize_module(model, mesh, {head: ColwiseParallel(output_layouts=Replicate())})
+    table = next(name for name, module in model.named_modules() if module is model.get_input_embeddings())
+    return parallelize_module(
+        model,
+        mesh,
+        {table: RowwiseParallel(input_layouts=Replicate()), head: ColwiseParallel(output_layouts=Replicate())},
+    )

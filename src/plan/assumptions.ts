@@ -3,7 +3,7 @@ import { formatExactCount } from "../model/base/numbers.js";
 import { capsScores, type PlanRequest, planOptions } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import { expertsOf } from "./divisible.js";
-import { isLargeForVllm } from "./job/batch_limits.js";
+import { type BatchLimits, isLargeForVllm, offlineTokens } from "./job/batch_limits.js";
 import { llamaNameOf } from "./job/cache_types.js";
 import { expertDivision } from "./job/experts.js";
 import { keptExperts, loadsWide, refusedByOlder } from "./job/loading.js";
@@ -11,7 +11,7 @@ import { longestFor } from "./job/longest.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
 import { olderFp8Cache } from "./job/served_type.js";
-import { wholeWords } from "./job/tensor_plan.js";
+import { hasWholeTable, WITHOUT_PLAN, wholeWords } from "./job/tensor_plan.js";
 import {
   autoCacheType,
   bytesOfNextToken,
@@ -26,11 +26,16 @@ import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape
 import { hasMasterWeights, keepsWholeGradients } from "./train/states.js";
 import { withoutEffect } from "./without_effect.js";
 
-export function assumptionsOf(model: ModelShape, options: PlanOptions): string[] {
+/** @param given what was asked for: what it leaves out has the defaults of libraries */
+export function assumptionsOf(
+  model: ModelShape,
+  options: PlanOptions,
+  given: Partial<BatchLimits> = {},
+): string[] {
   return [
     ...(options.mode === "train"
       ? ofTraining(model, options)
-      : [...ofServing(model, options), ...cacheNotes(model, options)]),
+      : [...ofServing(model, options, given), ...cacheNotes(model, options)]),
     ...dividedExperts(model, options),
   ];
 }
@@ -88,13 +93,25 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
   }
   if (keepsWholeGradients(options)) {
     sentences.push(
-      `${options.library === "litgpt" ? "Fabric (no_backward_sync)" : "accelerate (no_sync)"} keeps whole gradients in ${dtype} on each device until the last microbatch${options.library === "litgpt" ? "" : '; gradient_accumulation_kwargs={"sync_each_batch": True} divides them in each one: planned as --accumulation 1'}`,
+      `${options.library === "litgpt" ? "Fabric (no_backward_sync)" : "accelerate (no_sync)"} keeps whole gradients in ${dtype} on each device until the last microbatch${options.library === "litgpt" ? "" : `; ${SYNC_EACH_BATCH} divides them in each one: planned as --accumulation 1`}`,
     );
   }
   return sentences;
 }
 
-function ofServing(model: ModelShape, options: ServeOptions): string[] {
+/**
+ * Field of accelerate's GradientAccumulationPlugin since 0.28; 0.28 to 0.30 also stepped the optimizer in each microbatch
+ * (pull requests 2531 and 2790). The Trainer's loop, which calls `no_sync` by itself, reads it from 5.2 on (pull request
+ * 43919 of transformers).
+ */
+const SYNC_EACH_BATCH =
+  'sync_each_batch of GradientAccumulationPlugin (accelerate from 0.31 on; in the Trainer from transformers 5.2 on, accelerator_config={"gradient_accumulation_kwargs": {"sync_each_batch": True}})';
+
+function ofServing(
+  model: ModelShape,
+  options: ServeOptions,
+  given: Partial<BatchLimits>,
+): string[] {
   const { engine, utilization, batchedTokens, maxSequences, concurrency, context } = options;
   const share = fillsShare(model, engine)
     ? [`uses ${(utilization * 100).toFixed(0)} % of the device`]
@@ -110,20 +127,32 @@ function ofServing(model: ModelShape, options: ServeOptions): string[] {
   const [count, plural] = [concurrency, concurrency === 1 ? "" : "s"];
   return [
     `${engine}${does === "" ? "" : `, which ${does}`}`,
-    ...vllmBatches(options),
+    ...vllmBatches(model, options, given),
     readsText(model)
       ? `${count} sequence${plural} of ${context} tokens${cache > 0 ? `; cache in ${cacheTypeWords(options)}` : ""}`
       : `${count} image${plural} at once`,
   ];
 }
 
-/** Where the sizes of vLLM's batches come from. */
-function vllmBatches({ engine, gpu }: ServeOptions): string[] {
-  return engine === "vllm"
-    ? [
-        `--batched-tokens and --max-num-seqs have the defaults of vLLM's server for ${isLargeForVllm(gpu) ? "devices of 70 GiB and more" : "an A100, and devices below 70 GiB"}, unless given; its LLM class computes ${isLargeForVllm(gpu) ? 16384 : 8192} tokens per pass`,
-      ]
-    : [];
+/** Where the sizes of vLLM's batches come from, of those that were not given. */
+function vllmBatches(
+  model: ModelShape,
+  options: ServeOptions,
+  given: Partial<BatchLimits>,
+): string[] {
+  const { engine, gpu, context, batchedTokens } = options;
+  const flags = [
+    ...(given.batchedTokens === undefined ? ["--batched-tokens"] : []),
+    ...(given.maxSequences === undefined ? ["--max-num-seqs"] : []),
+  ];
+  if (engine !== "vllm" || flags.length === 0) {
+    return [];
+  }
+  const [has, default_] = flags.length === 1 ? ["has", "the default"] : ["have", "the defaults"];
+  const offline = offlineTokens({ gpu, context, isWhole: !generates(model) }, given);
+  return [
+    `${flags.join(" and ")} ${has} ${default_} of vLLM's server for ${isLargeForVllm(gpu) ? "devices of 70 GiB and more" : "an A100, and devices below 70 GiB"}${offline === batchedTokens ? "" : `; vLLM's Python class LLM computes ${offline} tokens per pass`}`,
+  ];
 }
 
 /** What the cache of this engine leaves out or adds, where versions and engines differ. */
@@ -211,13 +240,9 @@ export function limitsOf(
     ...keptExperts(model, options),
     ...(options.mode === "train" ? [...unscaled(options), ...unevenTokens(options)] : []),
     ...(options.mode === "serve"
-      ? [
-          ...olderFp8Cache(options),
-          ...queued(model, options),
-          ...softCapped(model, options),
-          ...whole(model, options),
-        ]
+      ? [...olderFp8Cache(options), ...queued(model, options), ...softCapped(model, options)]
       : []),
+    ...whole(model, options),
     ...(convertsFile(model, options) && model.stored.quantization !== null
       ? [
           "transformers converts the quantized tensors of a GGUF file to the compute type when it loads them",
@@ -244,10 +269,32 @@ function dequantized(model: ModelShape, options: PlanOptions): string[] {
     : [];
 }
 
-/** What transformers' plan of a family leaves whole on each device. */
-function whole({ family }: ModelShape, { engine, tensor }: ServeOptions): string[] {
-  const words = engine === "transformers" && tensor > 1 ? wholeWords(family) : "";
-  return words === "" ? [] : [`--tp leaves ${words} whole on each device (base_model_tp_plan)`];
+/** What transformers' plan of a family leaves whole on each device, in this version and in older ones. */
+function whole({ family, head }: ModelShape, options: PlanOptions): string[] {
+  const isServed = options.mode === "serve";
+  const library = isServed ? options.engine : options.library;
+  const { tensor } = isServed ? options : options.parallelism;
+  if (
+    library !== "transformers" ||
+    tensor === 1 ||
+    (!isServed && options.parallelism.sequenceParallel)
+  ) {
+    return [];
+  }
+  if (!isServed && WITHOUT_PLAN.test(family)) {
+    return [
+      `transformers has no plan for --tp of ${family} (base_model_tp_plan): the plan is of a library that divides all matrices`,
+    ];
+  }
+  const words = wholeWords(family);
+  return [
+    ...(words === "" ? [] : [`--tp leaves ${words} whole on each device (base_model_tp_plan)`]),
+    ...(hasWholeTable(family) || head.tied
+      ? []
+      : [
+          "--tp divides the table of tokens, as transformers does from 5.21 on; before, each device has all of it unless it is tied to the head",
+        ]),
+  ];
 }
 
 /** Sequences that wait because vLLM runs fewer at once. */

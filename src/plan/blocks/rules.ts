@@ -100,8 +100,10 @@ export interface BlockRules {
   readonly undivided?: Undivided;
   /** Devices that have a share of each matrix, whose results are gathered; absent: 1. */
   readonly gathered?: number;
-  /** With tensor parallelism, each rank has the embedding's whole table and gathers the logits of all. */
+  /** With tensor parallelism, each rank gathers the logits of all. */
   readonly gathersLogits: boolean;
+  /** With tensor parallelism, each rank has the whole tables of tokens and positions. */
+  readonly wholeTables: boolean;
   /** Norms and residuals have a share of the tokens on each tensor-parallel rank. */
   readonly sequenceParallel: boolean;
   readonly experts: ExpertDivision;

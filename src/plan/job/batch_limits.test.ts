@@ -1,7 +1,18 @@
 import { describe, expect, test } from "vitest";
 import { type Gpu, gpuNamed, gpuOfSize } from "../device/gpus.js";
+import { planMemory } from "../plan.js";
+import { readShape } from "../shape/read_shape.js";
 import { batchLimits } from "./batch_limits.js";
 import type { Engine } from "./options.js";
+
+const LLAMA = {
+  model_type: "llama",
+  hidden_size: 1024,
+  intermediate_size: 4096,
+  num_hidden_layers: 4,
+  num_attention_heads: 16,
+  vocab_size: 32_000,
+};
 
 const limits = (engine: Engine, gpu: Gpu, given: object = {}, context = 4096, isWhole = false) =>
   Object.values(batchLimits({ engine, gpu }, { context, isWhole }, given));
@@ -35,4 +46,34 @@ test("SGLang's chunks follow the device's memory", () => {
   expect(
     ["t4", "4090", "l40s", "a100", "h200", "b200"].map((name) => limits("sglang", on(name))[0]),
   ).toEqual([2048, 2048, 4096, 8192, 8192, 16_384]);
+});
+
+describe("the plan names vLLM's defaults", () => {
+  const assumed = (given: object, context = 4096): string => {
+    const model = readShape(LLAMA, "llama", "llama");
+    const serve = { engine: "vllm", context, ...given } as const;
+    return planMemory(model, { mode: "serve", gpu: on("h100"), serve }).assumptions.join("; ");
+  };
+  const SERVER = "of vLLM's server for devices of 70 GiB and more";
+  test.each<[object, number, string | null]>([
+    [
+      {},
+      4096,
+      `--batched-tokens and --max-num-seqs have the defaults ${SERVER}; vLLM's Python class LLM computes 16384 tokens per pass`,
+    ],
+    [
+      { maxSequences: 8 },
+      4096,
+      `--batched-tokens has the default ${SERVER}; vLLM's Python class LLM computes 16384 tokens per pass`,
+    ],
+    // No more tokens than the sequences have: the same figure in both.
+    [{ maxSequences: 2 }, 4096, `--batched-tokens has the default ${SERVER}`],
+    [{ batchedTokens: 4096 }, 4096, `--max-num-seqs has the default ${SERVER}`],
+    [{ batchedTokens: 4096, maxSequences: 8 }, 4096, null],
+  ])("%j, with a context of %i", (given, context, sentence) => {
+    const words = assumed(given, context)
+      .split("; ")
+      .filter((each) => /vLLM/.test(each));
+    expect(words.join("; ")).toBe(sentence ?? "");
+  });
 });

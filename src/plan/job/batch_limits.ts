@@ -7,7 +7,7 @@
  * | | others | 2,048 | 256 |
  * | SGLang (`chunked_prefill_size` of server_args.py) | below 35, 60, 160 GiB, more | 2,048, 4,096, 8,192, 16,384 | by its cache |
  *
- * vLLM's LLM class has twice and four times these tokens: 16,384 and 8,192. vLLM before 0.9 has the larger figures for
+ * vLLM's Python class LLM has twice and four times these tokens: 16,384 and 8,192 ({@link offlineTokens}). vLLM before 0.9 has the larger figures for
  * devices named H100 and H200 alone. A pass without a cache is not cut: it has at least one whole text.
  */
 import { badUsage } from "../../model/errors/errors.js";
@@ -57,8 +57,7 @@ export function batchLimits(
     return { ...usual, ...given };
   }
   const most = given.maxSequences ?? usual.maxSequences;
-  const tokens = isWhole ? Math.max(context, usual.batchedTokens) : usual.batchedTokens;
-  const batchedTokens = given.batchedTokens ?? Math.min(most * context, tokens);
+  const batchedTokens = given.batchedTokens ?? cut(usual.batchedTokens, { context, isWhole, most });
   if (most > batchedTokens && given.maxSequences !== undefined) {
     throw badUsage(
       `vllm refuses --max-num-seqs ${most} with fewer tokens per pass (${batchedTokens}): each sequence has one at least`,
@@ -66,4 +65,23 @@ export function batchLimits(
     );
   }
   return { batchedTokens, maxSequences: Math.min(most, batchedTokens) };
+}
+
+/** A pass has no more tokens than its sequences, and without a cache at least one whole text. */
+function cut(
+  tokens: number,
+  { context, isWhole, most }: { context: number; isWhole: boolean; most: number },
+): number {
+  return Math.min(most * context, isWhole ? Math.max(context, tokens) : tokens);
+}
+
+/** Tokens of a pass in vLLM's Python class LLM, if they are not given. */
+export function offlineTokens(
+  { gpu, context, isWhole }: { gpu: Gpu; context: number; isWhole: boolean },
+  given: Partial<BatchLimits> = {},
+): number {
+  const most = given.maxSequences ?? defaultsOf("vllm", gpu).maxSequences;
+  return (
+    given.batchedTokens ?? cut(isLargeForVllm(gpu) ? 16_384 : 8192, { context, isWhole, most })
+  );
 }

@@ -1,7 +1,8 @@
 /**
- * What transformers divides over `--tp` when it serves: the matrices that `base_model_tp_plan` of a decoder's configuration
- * names, its table of tokens and its head (5.24: src/transformers/models, configuration files; distributed/mixin.py,
- * `init_parallel_plans`). Most plans name all matrices of attention and MLP. Others:
+ * What transformers divides over `--tp`: the matrices that `base_model_tp_plan` of a decoder's configuration names, its head,
+ * and from 5.21 on its table of tokens if it is called `embed_tokens` (5.24: src/transformers/models, configuration files;
+ * distributed/mixin.py, `init_parallel_plans`). Versions before 5.21 divide only tables that are tied to the head
+ * (configuration_utils.py). Most plans name all matrices of attention and MLP. Others:
  *
  * | what is left whole | families |
  * |---|---|
@@ -23,6 +24,14 @@ const PLANS: readonly (readonly [RegExp, Undivided])[] = [
   [/^olmo(?:[23]|e)$/, { attention: "gathered" }],
   [/^glm4?$/, { MLP: "gathered" }],
 ];
+
+/** Decoders that transformers 5.24 has no plan for (`base_model_tp_plan`). */
+export const WITHOUT_PLAN = /^(?:gpt2|gpt_bigcode|opt|bloom|falcon|mpt|stablelm)$/;
+
+/** Families whose table has another name than `embed_tokens`, so that each device has all of it: `embed_in`, `wte`. */
+export function hasWholeTable(family: string): boolean {
+  return /^(?:codegen|gpt_neox|gptj)$/.test(family);
+}
 
 /** Families whose plan names the table of tokens alone. */
 export function dividesTableAlone(family: string): boolean {

@@ -5,7 +5,7 @@ import type { BlockRules } from "../blocks/rules.js";
 import { expertDivision } from "../job/experts.js";
 import { quantizationOf } from "../job/loading.js";
 import { bytesOfCompute, type ServeOptions } from "../job/options.js";
-import { undividedBy } from "../job/tensor_plan.js";
+import { hasWholeTable, undividedBy } from "../job/tensor_plan.js";
 import { type ModelShape, readsText } from "../shape/model_shape.js";
 import { NO_HEAD } from "../shape/parts.js";
 import { simulateStep } from "../tape/simulate.js";
@@ -206,6 +206,7 @@ export function servingRules(model: ModelShape, options: ServeOptions): BlockRul
     castsInputs: false,
     flatGradients: false,
     gathersLogits: false,
+    wholeTables: whole && hasWholeTable(model.family),
     sequenceParallel: false,
     experts,
     // transformers gathers the rows of all experts, also of absent ones.

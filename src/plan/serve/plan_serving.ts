@@ -390,7 +390,7 @@ function weightsFormula(model: ModelShape, options: ServeOptions, tape: Tape): s
   const words =
     quantization === null
       ? options.dtype
-      : `${quantization.method === "mxfp4" ? "mxfp4" : quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of ${quantization.expertsAlone === true ? "the experts" : "linear layers"}`;
+      : `${quantization.method === "mxfp4" ? "mxfp4" : quantization.dtype}, ${quantization.bytesPerWeight.toFixed(3)} B a weight of ${quantization.expertsAlone === true ? "the experts" : "linear layers"}${quantization.bytesPerMatrix === undefined ? "" : `, and codebooks of ${formatBytes(quantization.bytesPerMatrix)} a matrix`}`;
   return `${productWords(
     productsOf(tape.parameters, ({ bytes }) => bytes),
     "parameters",

@@ -16,7 +16,7 @@
 import { cannotDivide } from "../../model/errors/plan_errors.js";
 import { readsEncoder } from "../blocks/model_tape.js";
 import type { Engine, ServeOptions } from "../job/options.js";
-import { dividesTableAlone } from "../job/tensor_plan.js";
+import { dividesTableAlone, WITHOUT_PLAN } from "../job/tensor_plan.js";
 import { type ModelShape, readsText } from "../shape/model_shape.js";
 import { NO_HEAD } from "../shape/parts.js";
 import { cachedTower } from "./attention_cache.js";
@@ -91,9 +91,6 @@ export function requireServed(model: ModelShape, { engine }: ServeOptions): void
     `use --engine ${["transformers", ...others].join(" or ")}`,
   );
 }
-
-/** Decoders that transformers 5.24 has no plan for (`base_model_tp_plan`). */
-const WITHOUT_PLAN = /^(?:gpt2|gpt_bigcode|opt|bloom|falcon|mpt|stablelm)$/;
 
 /**
  * transformers divides decoders whose configuration has a plan; TGI divides T5 of all encoder-decoders.

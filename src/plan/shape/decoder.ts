@@ -38,6 +38,21 @@ function scaled(longest: number, config: ModelConfig): number {
 
 const SCALED = ["linear", "dynamic", "yarn"];
 
+const LENGTHS = [
+  "max_position_embeddings",
+  "n_positions",
+  "max_seq_len",
+  "seq_length",
+  "max_sequence_length",
+  "max_seq_length",
+  "seq_len",
+] as const;
+
+/** A table of positions has rows. @throws TidemarkError TM-E085 */
+function requirePositions(config: ModelConfig): void {
+  config.optionalSize(...LENGTHS);
+}
+
 /** @param family another name than the configuration's own `model_type` where its facts apply */
 export function readDecoder(config: ModelConfig, family = config.family): DecoderShape {
   const own = factsOf(family);
@@ -46,22 +61,14 @@ export function readDecoder(config: ModelConfig, family = config.family): Decode
   const layers = config.layers("num_hidden_layers", "n_layer", "n_layers", "num_layers");
   const vocabulary = config.size("vocab_size");
   const norm = normOf(config, facts);
-  const longest = config.count(
-    0,
-    "max_position_embeddings",
-    "n_positions",
-    "max_seq_len",
-    "seq_length",
-    "max_sequence_length",
-    "max_seq_length",
-    "seq_len",
-  );
+  const longest = config.count(0, ...LENGTHS);
   const declared = config.optionalSize("model_max_length");
   const embedded = config.optionalSize("word_embed_proj_dim") ?? hidden;
   const embeddings: EmbeddingShape[] = [
     { name: "embed_tokens", rows: vocabulary, width: embedded },
   ];
   if (facts.positions === "learned") {
+    requirePositions(config);
     embeddings.push({
       name: "embed_positions",
       rows: (longest === 0 ? 1024 : longest) + (facts.extraPositions ?? 0),

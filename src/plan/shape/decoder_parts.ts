@@ -16,6 +16,12 @@ export function attentionOf(
   if (!Number.isInteger(headSize)) {
     throw invalidModel(config.source, `${heads} heads do not divide a hidden size of ${hidden}`);
   }
+  if (headSize % 2 === 1 && facts.positions === undefined && !config.has("kv_lora_rank")) {
+    throw invalidModel(
+      config.source,
+      `heads of ${headSize} do not have the halves that RoPE turns`,
+    );
+  }
   const latentRank = config.optionalSize("kv_lora_rank");
   const base = {
     heads,

@@ -321,6 +321,8 @@ export interface QuantizedWeights {
   readonly dtype: DType;
   /** Scales and zero points included. */
   readonly bytesPerWeight: number;
+  /** Codebooks of each matrix, however large it is. */
+  readonly bytesPerMatrix?: number;
   /** Nothing but the matrices of experts (mxfp4 of gpt-oss). */
   readonly expertsAlone?: boolean;
   /** All but the matrices of experts, which bitsandbytes leaves as they are. */

@@ -24,8 +24,13 @@ const UNTRAINED = { untrained: true } as const;
 function packed(bits: number, group: number): QuantizedWeights {
   return {
     dtype: bits <= 4 ? "int4" : "int8",
-    bytesPerWeight: bits / 8 + SCALE_AND_ZERO / group,
+    bytesPerWeight: packedBytes(bits) + SCALE_AND_ZERO / group,
   };
+}
+
+/** Ten numbers of 3 bits in 32, and those of 5 to 7 bits in a byte each (HQQ). */
+function packedBytes(bits: number): number {
+  return bits === 3 ? 0.4 : bits > 4 ? 1 : bits / 8;
 }
 
 /** Methods whose fields are their own; `bits` and `group_size` of others are read elsewhere. */
@@ -59,30 +64,49 @@ const READERS: Readonly<Record<string, Reader>> = {
       .toLowerCase()
       .replaceAll("_", "");
     const settings = type?.part("_data") ?? config.part("quant_type_kwargs");
-    const group = settings?.optionalSize("group_size") ?? 128;
+    // One number of 4 bits in a byte, which its kernels for int8 activations read.
+    const isUnpacked = /int8dynamicactivationint(?:4|x)weight/.test(name);
+    const group = settings?.optionalSize("group_size") ?? (isUnpacked ? 32 : 128);
     const trained = /8weight/.test(name) ? {} : UNTRAINED;
     return /fp4/.test(name)
       ? { ...(name.startsWith("nv") ? NVFP4 : MXFP4), ...trained }
-      : /int4|float8.*int4/.test(name)
-        ? { ...packed(4, group), ...trained }
-        : name.includes("float8")
-          ? { ...FP8, ...trained }
-          : /int8/.test(name)
-            ? { ...INT8, ...trained }
-            : undefined;
+      : isUnpacked
+        ? {
+            dtype: "int8",
+            bytesPerWeight: 1 + (name.includes("intx") ? 3 : SCALE_AND_ZERO) / group,
+            ...UNTRAINED,
+          }
+        : /int4/.test(name)
+          ? { ...packed(4, group), ...trained }
+          : name.includes("float8")
+            ? { ...FP8, ...trained }
+            : /int8/.test(name)
+              ? { ...INT8, ...trained }
+              : undefined;
   },
   hqq: (config) => {
     const values = config.part("quant_config")?.part("weight_quant_params") ?? config;
     const bits = values.optionalSize("nbits", "bits");
-    // Ten numbers of 3 bits in 32; null is a whole row.
+    // Null is a whole row.
     const group = values.values.group_size === null ? USUAL_ROW : 64;
     return bits === undefined || bits > 8
       ? undefined
-      : packed(bits === 3 ? 3.2 : bits, values.optionalSize("group_size") ?? group);
+      : packed(bits, values.optionalSize("group_size") ?? group);
   },
+  // Scales and zero points in 8 bits, of which 32 share two of 16 bits, and a second scale for each input.
   sinq: (config) => {
     const bits = config.optionalSize("nbits") ?? 4;
-    return bits > 8 ? undefined : packed(bits, config.optionalSize("group_size") ?? 64);
+    const group = config.optionalSize("group_size") ?? 64;
+    return bits > 8
+      ? undefined
+      : {
+          dtype: bits <= 4 ? "int4" : "int8",
+          // Six numbers of 5 bits in 32, and five of 6.
+          bytesPerWeight:
+            (bits === 5 || bits === 6 ? 4 / (11 - bits) : packedBytes(bits)) +
+            (2 + 4 / 32) / group +
+            2 / USUAL_ROW,
+        };
   },
   eetq: () => INT8,
   quanto: (config) => {
@@ -112,10 +136,10 @@ const READERS: Readonly<Record<string, Reader>> = {
       number,
     ];
     const group = inputs * outputs;
-    const codebooks = (2 ** Math.min(bits, 16) * books * group * 2) / USUAL_ROW ** 2;
     return {
       dtype: "int4",
-      bytesPerWeight: (bits * books) / 8 / group + 2 / USUAL_ROW + codebooks,
+      bytesPerWeight: (bits * books) / 8 / group + 2 / USUAL_ROW,
+      bytesPerMatrix: 2 ** Math.min(bits, 16) * books * group * 2,
     };
   },
   // Indices of centroids and of residual ones for each vector; the first module stands for all.
@@ -131,10 +155,14 @@ const READERS: Readonly<Record<string, Reader>> = {
     const length = last("vector_lens");
     const [centroids, residuals] = [last("num_centroids"), last("num_res_centroids")];
     const bits = Math.log2(Math.max(1, centroids)) + Math.log2(Math.max(1, residuals));
-    const codebooks = ((centroids + residuals) * length * 2) / USUAL_ROW ** 2;
+    const groups = Math.min(1024, Math.max(1, Number(module?.group_num) || 1));
     return length === 0 || centroids < 2
       ? undefined
-      : { dtype: "int4", bytesPerWeight: bits / length / 8 + codebooks };
+      : {
+          dtype: "int4",
+          bytesPerWeight: bits / length / 8,
+          bytesPerMatrix: (centroids + residuals) * length * 2 * groups,
+        };
   },
   nvfp4: () => NVFP4,
   mxfp8: () => ({ dtype: "fp8", bytesPerWeight: 1 + 1 / 32 }),

@@ -8,6 +8,7 @@ import { ENCODER_FAMILIES, readEncoder } from "./encoder.js";
 import { IMAGE_AND_TEXT_FAMILIES, readImageAndText } from "./image_and_text.js";
 import type { HeadShape, ModelShape, TowerShape } from "./model_shape.js";
 import { filledAs } from "./nested_defaults.js";
+import { oddFigures, requireConsistent } from "./odd_figures.js";
 import { NO_HEAD } from "./parts.js";
 import { PATCH_READERS } from "./patch_models.js";
 import { readSequenceToSequence, SEQUENCE_FAMILIES } from "./sequence_to_sequence.js";
@@ -35,6 +36,7 @@ type Reader = (config: ModelConfig) => Read;
 /** @param source the file, for errors. @throws TidemarkError TM-E085 */
 export function readShape(values: JsonObject, name: string, source: string): ModelShape {
   const config = ownConfig(new ModelConfig(values, source));
+  requireConsistent(config);
   const read = readerOf(config)(config);
   checkHeads(read.towers, source);
   const family = config.family === "" ? config.text("_class_name") : config.family;
@@ -48,7 +50,7 @@ export function readShape(values: JsonObject, name: string, source: string): Mod
     stored: storedWeights(config),
     longestSequence: 0,
     ...read,
-    remarks: [...(read.remarks ?? []), ...notes],
+    remarks: [...(read.remarks ?? []), ...notes, ...oddFigures(config, read.towers)],
   };
 }
 

@@ -119,7 +119,7 @@ function readBart(config: ModelConfig): Read {
   const before = isSpeech || config.family !== "bart";
   const dropout = config.fraction(0, "dropout") > 0;
   const source = config.count(0, "max_source_positions");
-  const positions = config.count(1024, "max_position_embeddings", "max_target_positions");
+  const positions = config.optionalSize("max_position_embeddings", "max_target_positions") ?? 1024;
   const extra = isSpeech ? 0 : 2;
   const tower = (side: "encoder" | "decoder"): TowerShape => {
     const heads = config.size(`${side}_attention_heads`);

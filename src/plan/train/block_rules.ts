@@ -3,6 +3,7 @@ import type { BlockRules } from "../blocks/rules.js";
 import { expertDivision } from "../job/experts.js";
 import { quantizationOf } from "../job/loading.js";
 import { bytesOfCompute, type Library, type TrainOptions } from "../job/options.js";
+import { hasWholeTable, undividedBy, WITHOUT_PLAN } from "../job/tensor_plan.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import { gatheredBytes, sharesFlatParameters } from "./states.js";
 
@@ -33,6 +34,8 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
   const trainBase = method === "full";
   const sequence = Math.ceil(options.sequence / parallelism.context);
   const isTransformers = options.library === "transformers";
+  // Its plans gather the logits ("colwise_gather_output"), and have no sequence parallelism.
+  const byPlan = isTransformers && parallelism.tensor > 1 && !parallelism.sequenceParallel;
   const isFsdp = parallelism.sharding.kind === "fsdp";
   // FSDP and DeepSpeed compute with 16-bit copies of their own. accelerate uses autocast beside FSDP all the same, and
   // for a 16-bit model with adapters; Fabric beside gathered weights in fp32.
@@ -87,9 +90,9 @@ export function trainingRules(model: ModelShape, options: TrainOptions): BlockRu
     castsInputs: isFsdp && computeBytes < 4 && !gathersFp32,
     flatGradients: sharesFlatParameters(options),
     tensorParallel: parallelism.tensor,
-    // The plans of transformers leave the table whole and gather the logits ("colwise_gather_output"), and have no
-    // sequence parallelism.
-    gathersLogits: isTransformers && parallelism.tensor > 1 && !parallelism.sequenceParallel,
+    ...(byPlan && !WITHOUT_PLAN.test(model.family) ? { undivided: undividedBy(model.family) } : {}),
+    gathersLogits: byPlan,
+    wholeTables: byPlan && hasWholeTable(model.family),
     sequenceParallel: parallelism.sequenceParallel && parallelism.tensor > 1,
     experts,
     routedOver: isTransformers ? 1 : parallelism.tensor / experts.tensor,
