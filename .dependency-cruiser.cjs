@@ -94,7 +94,7 @@ module.exports = {
     {
       name: "plan-without-node",
       severity: "error",
-      from: { path: "^src/plan/", pathNot: "^src/plan/files/|\\.test\\.ts$" },
+      from: { path: "^src/plan/", pathNot: "^src/plan/files/|\\.(test|fixture)\\.ts$" },
       to: { dependencyTypes: ["core"] },
     },
     {
