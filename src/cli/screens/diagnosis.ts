@@ -12,6 +12,7 @@ import type {
   DiagnosisJson,
   SuspectJson,
 } from "../../model/documents/diagnosis_document.js";
+import { shareBase } from "../../model/documents/share_base.js";
 import { remainingEvidence, verdictText } from "../../model/documents/verdict_text.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { bar, padEnd, type Screen } from "../text/output.js";
@@ -149,20 +150,6 @@ function placeInTree({ target }: DiagnosisJson, { pid, processes = [] }: Suspect
   return pid === target.pid ? "" : ` in process ${pid}`;
 }
 
-/** Suspects that grow by this many times the growth of the program: its other memory is freed, or not resident. */
-const EXCEEDS = 1.1;
-
-function baseOf({ suspects, growth }: DiagnosisJson): string {
-  const kept = suspects.reduce(
-    (sum, { puts, reads, partOf, growthBytesPerHour }) =>
-      sum + (puts || reads || partOf ? 0 : growthBytesPerHour),
-    0,
-  );
-  return growth.bytesPerHour > 0 && kept > EXCEEDS * growth.bytesPerHour
-    ? "what all sites keep"
-    : "the growth";
-}
-
 function growthWords(document: DiagnosisJson, suspect: SuspectJson): string {
   if (suspect.atEnd) {
     return `${formatBytes(suspect.liveBytes)} live when memory ran out, ${formatShare(suspect.share)} of all live bytes at that time`;
@@ -178,7 +165,7 @@ function growthWords(document: DiagnosisJson, suspect: SuspectJson): string {
         ? `stores what other suspects allocate, ${rate}`
         : suspect.partOf !== undefined
           ? `${rate}, part of suspect ${suspect.partOf}`
-          : `${rate}, ${formatShare(suspect.share)} of ${baseOf(document)}`;
+          : `${rate}, ${formatShare(suspect.share)} of ${shareBase(document)}`;
   const live =
     suspect.liveBytes > 0 ? `, ${formatBytes(suspect.liveBytes)} ${stateOf(suspect)}` : "";
   return `${what}${growth}${live}`;

@@ -20,7 +20,7 @@ import { moodOf } from "./words.js";
 
 export function DiagnosisPanel({ page }: { page: DiagnosisPage }) {
   const { diagnosis, ownFrames } = page;
-  const { suspects, limits, window } = diagnosis;
+  const { suspects, limits } = diagnosis;
   return (
     <div className="diagnosis">
       <Verdict diagnosis={diagnosis} />
@@ -36,8 +36,7 @@ export function DiagnosisPanel({ page }: { page: DiagnosisPage }) {
             key={suspect.rank}
             suspect={suspect}
             own={ownFrames[index] ?? []}
-            target={diagnosis.target}
-            window={window}
+            diagnosis={diagnosis}
           />
         ))}
       </section>

@@ -3,6 +3,7 @@ import type {
   SuspectJson,
 } from "../../../src/model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../../src/model/documents/documents.js";
+import { shareBase } from "../../../src/model/documents/share_base.js";
 import {
   formatBytes,
   formatDuration,
@@ -18,8 +19,7 @@ interface SuspectProps {
   suspect: SuspectJson;
   /** For each frame: whether it is the program's own code. */
   own: readonly boolean[];
-  target: DiagnosisJson["target"];
-  window: DiagnosisJson["window"];
+  diagnosis: DiagnosisJson;
 }
 
 const MEMORY_NAMES: Readonly<Record<SuspectJson["domain"], string>> = {
@@ -30,7 +30,8 @@ const MEMORY_NAMES: Readonly<Record<SuspectJson["domain"], string>> = {
   device: "device memory",
 };
 
-export function Suspect({ suspect, own, target, window }: SuspectProps) {
+export function Suspect({ suspect, own, diagnosis }: SuspectProps) {
+  const { target, window } = diagnosis;
   const { rank, share, liveBytes, growthBytesPerHour, domain, pid, holder, type } = suspect;
   // A mapped file counts as mapped whether or not its pages are resident.
   const state = domain === "files" ? "Mapped" : "Live";
@@ -47,7 +48,7 @@ export function Suspect({ suspect, own, target, window }: SuspectProps) {
               ? "stored there; allocated by other suspects"
               : suspect.partOf !== undefined
                 ? `part of suspect ${suspect.partOf}`
-                : `${formatShare(share)} of the growth`}{" "}
+                : `${formatShare(share)} of ${shareBase(diagnosis)}`}{" "}
         ·{" "}
         {type !== undefined && (
           <>
@@ -136,7 +137,7 @@ function Cohorts({
   state,
   suspect,
   window,
-}: Pick<SuspectProps, "suspect" | "window"> & { state: string }) {
+}: Pick<SuspectProps, "suspect"> & Pick<DiagnosisJson, "window"> & { state: string }) {
   const cohorts = cohortsOf(suspect.ages);
   if (cohorts.length === 0) {
     return <p className="missing">Ages are unknown.</p>;
