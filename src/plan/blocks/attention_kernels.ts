@@ -100,7 +100,8 @@ export function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace):
     implementation === "sdpa" &&
     ((masks === "all" && place.maskable) ||
       (masks !== "none" && shape.window > 0 && shape.window < place.keys));
-  const masksHeads = implementation === "sdpa" && (shape.headMask === true || isBiased(shape));
+  const masksHeads =
+    implementation === "sdpa" && !onCpu && (shape.headMask === true || isBiased(shape));
   const masked = padded || masksHeads || (implementation === "sdpa" && shape.alwaysMasked === true);
   const mask = rows * place.keys * query.itemBytes * (masksHeads ? made.heads : 1);
   const repeats =
