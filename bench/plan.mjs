@@ -4,8 +4,8 @@
  *
  * Without options: the peaks that other projects published (bench/plan_rows.json, each with its source and the options
  * that plan it), written to docs/plan.md. With `--device`: what bench/plan_device.py measured on a GPU, which needs
- * neither Node nor Tidemark there; `--write` also writes it to docs/plan.md, as table `plan-device`, `plan-divided` or
- * `plan-diffusion`. With `--library`, an interpreter with torch, transformers and diffusers: builds the models of
+ * neither Node nor Tidemark there; `--write` also writes it to docs/plan.md, as table `plan-device`, `plan-divided`,
+ * `plan-diffusion` or `plan-further`. With `--library`, an interpreter with torch, transformers and diffusers: builds the models of
  * test/data/plan/library on the CPU and compares parameters and the tensors that autograd saves; `--only` names one.
  */
 import { execFileSync } from "node:child_process";
