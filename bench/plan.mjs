@@ -4,8 +4,8 @@
  *
  * Without options: the peaks that other projects published (bench/plan_rows.json, each with its source and the options
  * that plan it), written to docs/plan.md. With `--device`: what bench/plan_device.py measured on a GPU, which needs
- * neither Node nor Tidemark there; `--write` also writes it to docs/plan.md, as table `plan-device`, `plan-divided` or
- * `plan-diffusion`. With `--library`, an interpreter with torch, transformers and diffusers: builds the models of
+ * neither Node nor Tidemark there; `--write` also writes it to docs/plan.md, as table `plan-device`, `plan-divided`,
+ * `plan-diffusion` or `plan-further`. With `--library`, an interpreter with torch, transformers and diffusers: builds the models of
  * test/data/plan/library on the CPU and compares parameters and the tensors that autograd saves; `--only` names one.
  */
 import { execFileSync } from "node:child_process";
@@ -17,6 +17,7 @@ import { parseArgs } from "node:util";
 import { Command } from "commander";
 import { requestOf, withPlanOptions } from "../dist/cli/options/plan_options.js";
 import { planDocument } from "../dist/inspect/index.js";
+import { TidemarkError } from "../dist/model/errors/errors.js";
 import { USUAL_GPU } from "../dist/plan/device/gpus.js";
 import { markdownTable, writeResults } from "./results.mjs";
 
@@ -127,7 +128,16 @@ function onDevice(file) {
       }
       const path = join(folder, `${each.id}.json`);
       writeFileSync(path, JSON.stringify(config));
-      const plan = document(path, `${each.words} --gpu ${gpu}`);
+      const layers = each.layers === undefined ? "" : `, ${each.layers} layers`;
+      const what = `${each.model}${layers} \`${each.words}\``;
+      const plan = planOrRefusal(path, `${each.words} --gpu ${gpu}`);
+      if (typeof plan === "string") {
+        const peaks = kinds.map(
+          (kind) => `${(/** @type {number} */ (run[kind]) / GIB).toFixed(2)} / –`,
+        );
+        cells.push([each.id, what, ...peaks, `refused: ${plan}`]);
+        continue;
+      }
       const errors = kinds.map((kind) => {
         const figure = /** @type {Figure} */ (plan.memory[kind]);
         const bytes = /** @type {number} */ (run[kind]);
@@ -143,8 +153,7 @@ function onDevice(file) {
             Math.abs(cache - run.cache) < 1024
             ? "exact"
             : percent(cache / run.cache - 1);
-      const layers = each.layers === undefined ? "" : `, ${each.layers} layers`;
-      cells.push([each.id, `${each.model}${layers} \`${each.words}\``, ...errors, exact]);
+      cells.push([each.id, what, ...errors, exact]);
     }
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -161,6 +170,18 @@ function onDevice(file) {
     writeResults(options.write, text, "plan.md");
   }
   console.log(text);
+}
+
+/** @param {string} path @param {string} words @returns the plan, or the id of the error that refuses it */
+function planOrRefusal(path, words) {
+  try {
+    return document(path, words);
+  } catch (error) {
+    if (error instanceof TidemarkError) {
+      return error.id;
+    }
+    throw error;
+  }
 }
 
 /**

@@ -11,6 +11,7 @@ for diffusion models diffusers, for QLoRA and 8-bit optimizers bitsandbytes; no 
 import argparse
 import contextlib
 import ctypes
+import functools
 import gc
 import json
 import os
@@ -28,14 +29,15 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import torch
 
 from plan_library import Denoising, Saved, build, configured, inputs_of, nbytes
-from plan_parallel import divided, groups_of, local
+from plan_parallel import divided, groups_of, local, synchronized
+from plan_techniques import losses, optimizer_of, quantized, with_checkpoints
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 STEPS = 3
 NEW_TOKENS = 16
 CASE_LIMIT_S = 30
-WORKERS = 4
+WORKERS = min(8, os.cpu_count() or 4)
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 
@@ -55,6 +57,11 @@ def parse(words):
     parser.add_argument("--no-padding", action="store_true")
     parser.add_argument("--lora-rank", type=int, default=8)
     parser.add_argument("--lora-targets", default="")
+    parser.add_argument("--lora-dropout", action="store_true")
+    parser.add_argument("--quantize")
+    parser.add_argument("--loss", default="full")
+    parser.add_argument("--accumulation", type=int, default=1)
+    parser.add_argument("--optimizer-in-backward", action="store_true")
     parser.add_argument("--context", type=int, default=2048)
     parser.add_argument("--concurrency", type=int, default=1)
     parser.add_argument("--ddp", type=int, default=1)
@@ -113,35 +120,11 @@ def config_of(case, models):
     return values
 
 
-def quantized(model):
-    """The model with bitsandbytes' NF4 linear layers, as load_in_4bit makes them: all but the head."""
-    import bitsandbytes
-
-    head = model.get_output_embeddings()
-    for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
-            if type(child) is torch.nn.Linear and child is not head:
-                linear = bitsandbytes.nn.Linear4bit(
-                    child.in_features, child.out_features, bias=child.bias is not None,
-                    compute_dtype=torch.bfloat16, quant_type="nf4", compress_statistics=False, device="meta",
-                )
-                linear.weight = bitsandbytes.nn.Params4bit(
-                    child.weight.data, requires_grad=False, quant_type="nf4", compress_statistics=False, module=linear
-                ).to(child.weight.device)
-                if child.bias is not None:
-                    linear.bias = child.bias
-                setattr(parent, name, linear)
-    model.is_loaded_in_4bit = True
-    model.is_quantized = True
-    model.quantization_method = "bitsandbytes"
-    return model
-
-
 def with_adapters(model, options):
     from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
 
     if options.method == "qlora":
-        model = prepare_model_for_kbit_training(quantized(model), gradient_checkpointing_kwargs={"use_reentrant": False})
+        model = prepare_model_for_kbit_training(quantized(model, options.quantize or "nf4"), gradient_checkpointing_kwargs={"use_reentrant": False})
         usual = "all"
     else:
         usual = "attention"
@@ -154,7 +137,9 @@ def with_adapters(model, options):
     targets = names.get(wanted) or wanted.split(",")
     if is_diffusion(model):
         return with_diffusion_adapters(model, LoraConfig(r=options.lora_rank, lora_alpha=options.lora_rank, target_modules=targets))
-    return get_peft_model(model, LoraConfig(r=options.lora_rank, target_modules=targets, task_type="CAUSAL_LM"))
+    task = None if model.config.is_encoder_decoder else "CAUSAL_LM"
+    dropout = 0.05 if options.lora_dropout else 0.0
+    return get_peft_model(model, LoraConfig(r=options.lora_rank, target_modules=targets, lora_dropout=dropout, task_type=task))
 
 
 def is_diffusion(model):
@@ -171,28 +156,6 @@ def with_diffusion_adapters(model, config):
     return model
 
 
-def with_checkpoints(model):
-    if is_diffusion(model):
-        model.enable_gradient_checkpointing()
-    else:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-
-
-def optimizer_of(name, parameters):
-    if "8bit" in name:
-        import bitsandbytes
-
-        kind = bitsandbytes.optim.PagedAdamW8bit if name.startswith("paged") else bitsandbytes.optim.AdamW8bit
-        return kind(parameters)
-    return {
-        "adamw": lambda: torch.optim.AdamW(parameters, fused=True),
-        "adamw-foreach": lambda: torch.optim.AdamW(parameters, foreach=True),
-        "sgd": lambda: torch.optim.SGD(parameters, lr=1e-3),
-        "sgd-momentum": lambda: torch.optim.SGD(parameters, lr=1e-3, momentum=0.9),
-        "adafactor": lambda: torch.optim.Adafactor(parameters),
-    }[name]()
-
-
 def train(case, config, options, device, out):
     compute = DTYPES[options.dtype]
     wide = options.weights == "fp32" or compute is torch.float32
@@ -200,22 +163,27 @@ def train(case, config, options, device, out):
     checkpoints = options.checkpointing or ("full" if options.method == "qlora" else "none")
     if options.method != "full":
         model = with_adapters(model, options)
-    if checkpoints == "full":
-        with_checkpoints(model)
+    if checkpoints != "none":
+        with_checkpoints(model, checkpoints)
     if is_diffusion(model):
         model = Denoising(model)
+    elif options.loss != "full":
+        model = losses(model, options.loss)
     model.train()
     is_divided = options.ddp * options.fsdp * options.tp > 1
     if is_divided:
         model = divided(model, options, compute, device.kind)
     module = torch.compile(model) if options.compile else model
     inputs = inputs_of(config, options.batch, options.seq, device.kind)
-    if options.attention == "sdpa" and not options.no_padding and "input_ids" in inputs and "pixel_values" not in inputs and config.model_type != "whisper":
+    if options.attention == "sdpa" and not options.no_padding and not case.get("packed") and "input_ids" in inputs and "pixel_values" not in inputs and config.model_type != "whisper":
         # A padded batch: with a mask, transformers repeats grouped keys and values for each head.
         inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
         inputs["attention_mask"][0, -1] = 0
     if compute is not torch.float32 and not wide and options.method == "full":
         inputs = {name: value.to(compute) if torch.is_tensor(value) and value.is_floating_point() else value for name, value in inputs.items()}
+    if case.get("packed"):
+        # Four sequences in each row: transformers finds where they begin, and masks what lies in another one.
+        inputs["position_ids"] = (torch.arange(options.seq, device=device.kind) % (options.seq // 4)).expand(options.batch, -1)
     autocast = (wide and compute is not torch.float32) or options.method != "full"
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     out["parameters"] = sum(parameter.numel() for parameter in model.parameters())
@@ -226,7 +194,8 @@ def train(case, config, options, device, out):
     if options.method == "qlora":
         states = [module.weight.quant_state for module in model.modules() if hasattr(getattr(module, "weight", None), "quant_state")]
         out["quantizationStates"] = nbytes(tensor for state in states for tensor in (state.absmax, state.code) if tensor is not None)
-    optimizer = optimizer_of(options.optimizer, groups_of(trained))
+    optimizer = optimizer_of(options, model, groups_of(trained))
+    scaler = torch.amp.GradScaler(device.kind, enabled=compute is torch.float16)
     gc.collect()
     if device.kind == "cuda":
         torch.cuda.empty_cache()
@@ -238,17 +207,19 @@ def train(case, config, options, device, out):
             return module(**inputs)
 
     def step(record):
-        before = device.figures()
-        output = forward()
-        record["forward"] = device.figures()
-        device.reset()
-        output.loss.backward()
-        record["backward"] = device.figures()
+        record["before"] = device.figures()
+        for batch in range(options.accumulation):
+            with synchronized(model, options, batch == options.accumulation - 1):
+                output = forward()
+                record["forward"] = larger(record.get("forward"), device.figures())
+                device.reset()
+                scaler.scale(output.loss).backward()
+                record["backward"] = larger(record.get("backward"), device.figures())
+                device.reset()
         record["gradients"] = nbytes(local(parameter.grad) for parameter in trained if parameter.grad is not None)
-        device.reset()
-        optimizer.step()
+        scaler.step(optimizer)
+        scaler.update()
         record["step"] = device.figures()
-        record["before"] = before
         device.reset()
         optimizer.zero_grad(set_to_none=True)
 
@@ -277,6 +248,11 @@ def train(case, config, options, device, out):
         out["saved"] = sum(saved.bytes.values())
         out["savedKinds"] = saved.largest()
         del output
+
+
+def larger(before, now):
+    """Each figure's larger value of several batches."""
+    return now if before is None else {name: max(value, before[name]) for name, value in now.items()}
 
 
 def blocks_at_peak(device, run):
@@ -334,6 +310,8 @@ def cache_tensors(cache):
 @torch.no_grad()
 def serve(case, config, options, device, out):
     model = build(config, options.attention, DTYPES[options.dtype], device.kind).eval()
+    if options.quantize is not None:
+        model = quantized(model, options.quantize)
     out["parameters"] = sum(parameter.numel() for parameter in model.parameters())
     out["weights"] = nbytes(model.parameters())
     out["buffers"] = nbytes(model.buffers())
@@ -343,6 +321,8 @@ def serve(case, config, options, device, out):
         torch.cuda.empty_cache()
     device.reset()
     out["built"] = device.figures()
+    if case.get("generate"):
+        return generate(case, model, ids, device, out)
     # What generate() does: the prompt at once, with logits of its last token alone, then one token after another.
     output = model(input_ids=ids, use_cache=True, logits_to_keep=1)
     out["prefill"] = device.figures()
@@ -365,6 +345,22 @@ def serve(case, config, options, device, out):
         torch.cuda.memory._record_memory_history(enabled=None)
     del output, cache, tensors
     out["peakBlocks"] = blocks_at_peak(device, lambda: model(input_ids=ids, use_cache=True, logits_to_keep=1) and None)
+
+
+def generate(case, model, ids, device, out):
+    """The library's own generate(), with the cache that it chooses."""
+    model.config.use_cache = True
+    generated = model.generate(
+        input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=NEW_TOKENS, min_new_tokens=NEW_TOKENS,
+        do_sample=False, use_cache=True, return_dict_in_generate=True,
+    )
+    figures = device.figures()
+    out["cache"] = nbytes(cache_tensors(generated.past_key_values))
+    out["allocated"], out["reserved"] = figures["peakAllocated"], figures["peakReserved"]
+    out["used"] = device.used()
+    del generated
+    run = functools.partial(model.generate, input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=2, do_sample=False, use_cache=True)
+    out["peakBlocks"] = blocks_at_peak(device, lambda: run() is None)
 
 
 def machine(case, _config, _options, device, out):

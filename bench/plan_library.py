@@ -18,9 +18,13 @@ from transformers import AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoModelF
 CLASSES = {
     "vit": AutoModelForImageClassification,
     "resnet": AutoModelForImageClassification,
+    "convnext": AutoModelForImageClassification,
+    "dinov2": AutoModelForImageClassification,
+    "swin": AutoModelForImageClassification,
     "clip": AutoModel,
     "bert": AutoModelForMaskedLM,
     "roberta": AutoModelForMaskedLM,
+    "xlm-roberta": AutoModelForMaskedLM,
     "distilbert": AutoModelForMaskedLM,
     "electra": AutoModelForMaskedLM,
     "mpnet": AutoModelForMaskedLM,
@@ -50,7 +54,7 @@ def build(config, attention, dtype=torch.float32, device="cpu"):
         return build_diffusion(config, attention, dtype, device)
     config.use_cache = False
     kind = CLASSES.get(config.model_type, AutoModelForCausalLM)
-    without_attention = config.model_type in ("mamba", "mamba2", "falcon_mamba", "resnet")
+    without_attention = config.model_type in ("mamba", "mamba2", "falcon_mamba", "resnet", "convnext")
     kernel = {} if without_attention else {"attn_implementation": attention}
     with torch.device(device):
         return kind.from_config(config, dtype=dtype, **kernel)
@@ -143,7 +147,7 @@ def inputs_of(config, batch, sequence, device="cpu"):
 
 def random_inputs(config, batch, sequence):
     kind = config.model_type
-    if kind in ("vit", "resnet"):
+    if CLASSES.get(kind) is AutoModelForImageClassification:
         side = getattr(config, "image_size", 224)
         return {"pixel_values": torch.randn(batch, 3, side, side), "labels": torch.zeros(batch, dtype=torch.long)}
     if kind == "clip":

@@ -4,6 +4,8 @@ Collectives are those of torch's "fake" backend: they allocate and return as rea
 rank's own tensors, its gathered weights and its buckets are the real ones; what NCCL itself allocates is missing.
 Needs torch 2.6 or later.
 """
+import contextlib
+
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
@@ -102,3 +104,12 @@ def with_tensor_parallelism(model, mesh):
         mesh,
         {table: RowwiseParallel(input_layouts=Replicate()), head: ColwiseParallel(output_layouts=Replicate())},
     )
+
+
+def synchronized(model, options, is_last):
+    """Of several batches, the last one alone exchanges gradients: `no_sync` of accelerate and the Trainer."""
+    if options.fsdp > 1 and options.fsdp_version == 2:
+        model.set_requires_gradient_sync(is_last)
+    elif options.ddp * options.fsdp > 1 and not is_last:
+        return model.no_sync()
+    return contextlib.nullcontext()

@@ -1,5 +1,5 @@
 /** The assumptions of a plan in words; an option corrects each one that is wrong. */
-import { formatExactCount } from "../model/base/numbers.js";
+import { formatBytes, formatExactCount } from "../model/base/numbers.js";
 import { capsScores, type PlanRequest, planOptions } from "./defaults.js";
 import { supportsFlash } from "./device/gpus.js";
 import { expertsOf } from "./divisible.js";
@@ -8,6 +8,7 @@ import { llamaNameOf } from "./job/cache_types.js";
 import { expertDivision } from "./job/experts.js";
 import { keptExperts, loadsWide, refusedByOlder } from "./job/loading.js";
 import { longestFor } from "./job/longest.js";
+import { OPTIMIZER_FACTS } from "./job/optimizers.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
 import { olderFp8Cache } from "./job/served_type.js";
@@ -238,7 +239,10 @@ export function limitsOf(
     ...dequantized(model, options),
     ...refusedByOlder(model, options),
     ...keptExperts(model, options),
-    ...(options.mode === "train" ? [...unscaled(options), ...unevenTokens(options)] : []),
+    ...(options.mode === "train"
+      ? [...unscaled(options), ...unevenTokens(options), ...pagedStates(options)]
+      : []),
+    ...multipliedChunks(model, options),
     ...(options.mode === "serve"
       ? [...olderFp8Cache(options), ...queued(model, options), ...softCapped(model, options)]
       : []),
@@ -332,6 +336,52 @@ function unscaled({ dtype, method, fp32Weights, library, parallelism }: TrainOpt
         'the Trainer does not train 16-bit weights with --dtype fp16: its GradScaler stops with "Attempting to unscale FP16 gradients"; use --weights fp32, or --dtype bf16',
       ]
     : [];
+}
+
+/** Unified memory: pages move to the host only when the device is short of memory. */
+function pagedStates({ optimizer }: TrainOptions): string[] {
+  return OPTIMIZER_FACTS[optimizer].paged
+    ? [
+        `the driver keeps the states of ${optimizer} on the device as long as there is room: nvidia-smi then shows up to their size more than this plan, which counts them as host memory`,
+      ]
+    : [];
+}
+
+/**
+ * The reference code of Mamba 2 multiplies out every pair of positions of a chunk with every state, up to version 5.17 at
+ * least, and 5.24 has einsum in its place (modeling_mamba2.py, `mamba2_chunk_scan`).
+ */
+function multipliedChunks({ towers }: ModelShape, options: PlanOptions): string[] {
+  const isServed = options.mode === "serve";
+  if (
+    options.attention !== "eager" ||
+    (isServed ? options.engine : options.library) !== "transformers"
+  ) {
+    return [];
+  }
+  const [sequences, length] = isServed
+    ? [options.concurrency, options.context]
+    : [options.batch, options.sequence];
+  const bytes = towers
+    .flatMap(({ layers }) => layers)
+    .map(({ layer }) => (layer.kind === "state-space" ? layer.mixer : null))
+    .filter((mixer) => mixer?.version === 2)
+    .map((mixer) =>
+      mixer === null
+        ? 0
+        : sequences *
+          Math.ceil(length / mixer.chunk) *
+          mixer.chunk ** 2 *
+          mixer.heads *
+          mixer.state *
+          4,
+    );
+  const most = Math.max(0, ...bytes) * (isServed ? 1 : 2);
+  return most === 0
+    ? []
+    : [
+        `the reference code of Mamba 2 is that of transformers 5.24; versions up to 5.17, at least, need ${formatBytes(most)} more at the peak of a layer: install mamba_ssm`,
+      ];
 }
 
 function unevenTokens({ sequence, parallelism: { context } }: TrainOptions): string[] {

@@ -66,6 +66,10 @@ function kernelOf(
     const sameSize = (shape.valueHeadSize ?? shape.headSize) === shape.headSize;
     return sameSize && shape.scoreBias === "none" && !dropout ? "sdpa" : "math";
   }
+  if (wanted === "sdpa" && isBiased(shape)) {
+    // The bias is a mask: one with a gradient rules the fused kernels out.
+    return build.rules.training && build.rules.trainBase ? "math" : "sdpa";
+  }
   const fits = shape.scoreBias === "none" && shape.headSize <= LARGEST_FUSED_HEAD;
   return fits && !(shape.sinks === true && wanted === "sdpa")
     ? wanted === "eager"
@@ -73,6 +77,10 @@ function kernelOf(
       : wanted
     : "eager";
 }
+
+/** A learned bias of each pair of positions, which transformers gives `sdpa` as a mask (T5). */
+const isBiased = ({ scoreBias, relativeRows }: AttentionShape): boolean =>
+  scoreBias === "relative" && relativeRows === undefined;
 
 /** Images of Qwen-VL, whose queries, keys and values come from one matrix. */
 export const isFusedVision = ({ shape, maskable, prefix }: AttentionPlace): boolean =>
@@ -86,12 +94,16 @@ export function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace):
   const narrow = (x: Tensor): Tensor =>
     build.rules.autocast ? build.cast(x, build.rules.computeBytes) : x;
   const query = narrow(made.query);
+  const rows = query.elements / (made.heads * shape.headSize);
   const { masks, repeatsGroups, fusesGroups, onCpu } = build.rules;
   const padded =
     implementation === "sdpa" &&
     ((masks === "all" && place.maskable) ||
       (masks !== "none" && shape.window > 0 && shape.window < place.keys));
-  const masked = padded || (implementation === "sdpa" && shape.alwaysMasked === true);
+  const masksHeads =
+    implementation === "sdpa" && !onCpu && (shape.headMask === true || isBiased(shape));
+  const masked = padded || masksHeads || (implementation === "sdpa" && shape.alwaysMasked === true);
+  const mask = rows * place.keys * query.itemBytes * (masksHeads ? made.heads : 1);
   const repeats =
     groups > 1 &&
     (implementation === "eager" || (padded && shape.alwaysMasked !== true) || repeatsGroups);
@@ -106,7 +118,6 @@ export function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace):
   const key = grouped(made.key);
   const value = grouped(made.value);
   const valueSize = shape.valueHeadSize ?? shape.headSize;
-  const rows = query.elements / (made.heads * shape.headSize);
   const out = { elements: rows * made.heads * valueSize, itemBytes: query.itemBytes };
   if (implementation === "eager") {
     return eager(build, { ...made, query, key, value }, place, out);
@@ -121,10 +132,9 @@ export function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace):
     inputs: [query, key, value],
     makes: [out],
     saves: [query, key, value, "output"],
-    extraSaved: [
-      rows * made.heads * FP32,
-      ...(masked ? [rows * place.keys * query.itemBytes] : []),
-    ],
+    extraSaved: [rows * made.heads * FP32, ...(masked ? [mask] : [])],
+    // The kernel reads the mask in the compute type.
+    forwardTemporary: masked && !build.rules.training ? mask : 0,
     // The backward kernels add up the queries' gradient in fp32.
     backwardTemporary: query.itemBytes < FP32 ? query.elements * FP32 : 0,
     parameters: sinksOf(build, made.heads, shape),
@@ -176,13 +186,14 @@ function eager(
   const sequences = query.elements / (heads * shape.headSize) / queries;
   const elements = sequences * heads * queries * Math.min(keys, shape.blockRows ?? keys);
   const itemBytes = query.itemBytes;
+  const scoreBytes = shape.wideScores === true ? FP32 : itemBytes;
   // A product of several sequences reads whole tensors: slices are copied, and the copies are kept in place of the fused
   // product. One sequence, and each image of Qwen-VL, is read as a view of it.
   const isView = sequences === 1 || isFusedVision(place);
   const whole = (x: Tensor): Tensor =>
     !isView && x.elements * x.itemBytes < x.storage.bytes ? build.copy(x) : x;
-  const wholeQuery = whole(query);
-  const wholeKey = whole(key);
+  const wholeQuery = build.cast(whole(query), scoreBytes);
+  const wholeKey = build.cast(whole(key), scoreBytes);
   const wholeValue = whole(value);
   // DeBERTa's second version scales the keys, and multiplies them as they were with the distances.
   const isScaled = shape.relativeRows !== undefined && !shape.fused;
@@ -190,7 +201,7 @@ function eager(
   const [product] = build.tape.op({
     name: "scores",
     inputs: [wholeQuery, scoredKey],
-    makes: [{ elements, itemBytes }],
+    makes: [{ elements, itemBytes: scoreBytes }],
     saves: [wholeQuery, scoredKey],
     expensive: "matmul",
   });
@@ -211,7 +222,7 @@ function eager(
   const [masked] = build.tape.op({
     name: "mask",
     inputs: [scores],
-    makes: [{ elements, itemBytes }],
+    makes: [{ elements, itemBytes: scoreBytes }],
     // masked_fill with a mask that the model makes even of a batch without padding.
     extraSaved: shape.relativeRows === undefined ? [] : [sequences * queries * keys],
     pointwise: true,
@@ -229,6 +240,8 @@ function eager(
     ],
     saves: ["output"],
     parameters: sinksOf(build, heads, shape),
+    // The scores joined with the sinks, beside the scores alone.
+    forwardTemporary: shape.sinks === true ? (elements / keys) * (keys + 1) * itemBytes : 0,
   });
   let weights = build.cast(soft as Tensor, itemBytes);
   if (dropout) {

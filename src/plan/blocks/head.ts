@@ -181,7 +181,8 @@ function gatherLogits(build: LayerBuilder, made: Tensor): Tensor {
 
 /**
  * cross_entropy(logits.float(), labels): log_softmax keeps its output; a compiled loss reads the logits again.
- * @param isNarrow without float(); autocast computes it in fp32 all the same
+ * @param isNarrow without float(): log_softmax is asked for the logits' own type, also under autocast, which then gives
+ * nll_loss a copy in fp32
  */
 function loss(build: LayerBuilder, logits: Tensor, isNarrow = false): void {
   const { tape, rules } = build;
@@ -200,7 +201,7 @@ function loss(build: LayerBuilder, logits: Tensor, isNarrow = false): void {
     });
     return;
   }
-  const wide = isNarrow && !rules.autocast ? logits : build.cast(logits, FP32);
+  const wide = isNarrow ? logits : build.cast(logits, FP32);
   wide.storage.held ||= rules.holdsLogits === "fp32";
   const [logged] = tape.op({
     name: "log_softmax",
@@ -208,7 +209,8 @@ function loss(build: LayerBuilder, logits: Tensor, isNarrow = false): void {
     makes: [{ elements: logits.elements, itemBytes: wide.itemBytes }],
     saves: ["output"],
   });
-  tape.op({ name: "nll_loss", inputs: [logged as Tensor], makes: [scalar] });
+  const read = rules.autocast ? build.cast(logged as Tensor, FP32) : (logged as Tensor);
+  tape.op({ name: "nll_loss", inputs: [read], makes: [scalar], saves: [read] });
 }
 
 /** Liger's FusedLinearCrossEntropy: gradients of the input and the weight are computed in the forward pass. */

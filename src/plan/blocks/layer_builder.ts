@@ -116,12 +116,15 @@ export class LayerBuilder {
     const quantized = matrix.quantized;
     const casts = rules.autocast && rules.computeBytes < FP32;
     // bitsandbytes computes in the compute type and returns the input's type (Linear4bit.forward).
-    const itemBytes = casts && !quantized ? rules.computeBytes : x.itemBytes;
+    // The grouped product of all experts is not in autocast's list: it takes the type of the weights (integrations/moe.py).
+    const productBytes = sketch.experts === undefined ? rules.computeBytes : rules.weightBytes;
+    const itemBytes = casts && !quantized ? productBytes : x.itemBytes;
     const needsInput = this.needsGradient(matrix);
-    const keepsInput = needsInput || (quantized && rules.quantizedKeepsInput);
+    const isMixed = quantized && isMixed8Bit(rules.quantization);
+    const keepsInput = needsInput || (quantized && rules.quantizedKeepsInput) || isMixed;
     const castsInput = casts && x.itemBytes > itemBytes;
     const castsDown = quantized && x.itemBytes > rules.computeBytes;
-    const oneMatrix = inputs * outputs * rules.computeBytes;
+    const oneMatrix = inputs * outputs * (isMixed ? x.itemBytes : rules.computeBytes);
     const copies = [
       ...(castsInput && needsInput ? [x.elements * itemBytes] : []),
       // autocast keeps its copy of a weight until the backward pass has used it.
@@ -136,12 +139,15 @@ export class LayerBuilder {
       saves: keepsInput && !castsInput ? [x] : [],
       extraSaved: copies,
       parameters,
-      forwardTemporary: quantized
-        ? oneMatrix +
-          (castsDown ? (x.elements / inputs) * (inputs + outputs) * rules.computeBytes : 0)
-        : castsInput && !needsInput
-          ? x.elements * itemBytes
-          : 0,
+      outlivesCheckpoints: isMixed,
+      forwardTemporary: isMixed
+        ? mixedTemporary(x, inputs, outputs)
+        : quantized
+          ? oneMatrix +
+            (castsDown ? (x.elements / inputs) * (inputs + outputs) * rules.computeBytes : 0)
+          : castsInput && !needsInput
+            ? x.elements * itemBytes
+            : 0,
       backwardTemporary: quantized ? oneMatrix : 0,
       expensive: "matmul",
     });
@@ -409,4 +415,17 @@ export class LayerBuilder {
     this.release(x);
     return made;
   }
+}
+
+/**
+ * LLM.int8() of bitsandbytes: MatMul8bitLt returns its input's type, and keeps the input for the backward pass as an
+ * attribute of its own, which checkpointing does not free (bitsandbytes/autograd/_functions.py, `ctx.tensors`).
+ */
+function isMixed8Bit(weights: QuantizedWeights | null): boolean {
+  return weights?.dtype === "int8" && weights.keepsExperts === true;
+}
+
+/** The input in fp16 and in 8 bits, and the product in int32. */
+function mixedTemporary(x: Tensor, inputs: number, outputs: number): number {
+  return x.elements * 3 + (x.elements / inputs) * outputs * FP32;
 }

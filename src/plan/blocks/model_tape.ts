@@ -183,9 +183,12 @@ function variesByLayer({ adapter, quantization }: BlockRules): boolean {
   return (adapter !== null && adapter.details !== NO_DETAILS) || quantization?.kept !== undefined;
 }
 
-/** Masks of scores, one byte for each pair of positions: one for each window, and one for padding. */
+/**
+ * Masks of scores, one byte for each pair of positions: one for each window, and one for padding. generate() makes a mask of
+ * ones even where nothing is padded, so that a window has a mask for each sequence.
+ */
 function holdMasks(build: LayerBuilder, tower: TowerShape, positions: number): void {
-  const { masks, batch, attention } = build.rules;
+  const { masks, batch, attention, training } = build.rules;
   if (masks === "none" || attention !== "sdpa" || tower.positions !== "sequence") {
     return;
   }
@@ -196,7 +199,7 @@ function holdMasks(build: LayerBuilder, tower: TowerShape, positions: number): v
   );
   for (const window of windows) {
     if (masks === "all" || (window > 0 && window < positions)) {
-      const elements = (masks === "all" ? batch : 1) * positions ** 2;
+      const elements = (masks === "all" || !training ? batch : 1) * positions ** 2;
       const [mask] = build.tape.op({
         name: "mask",
         inputs: [],

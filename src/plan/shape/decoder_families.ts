@@ -27,6 +27,9 @@ export interface FamilyFacts {
   readonly narrowSoftmax?: true;
   readonly wideNorm?: true;
   readonly alwaysMasked?: true;
+  /** With one head of keys, values are copied out of the fused product. */
+  readonly copiesValues?: true;
+  readonly wideScores?: true;
 }
 
 const GPT2: FamilyFacts = {
@@ -131,9 +134,19 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
     parallel: 2,
   },
   gptj: {
-    ...omit(GPT2, "positions", "tied", "fusedQkv", "attentionBias", "outputBias", "dropout"),
+    ...omit(
+      GPT2,
+      "positions",
+      "tied",
+      "fusedQkv",
+      "attentionBias",
+      "outputBias",
+      "dropout",
+      "narrowSoftmax",
+    ),
     parallel: 1,
     headBias: true,
+    wideScores: true,
   },
   opt: { ...omit(GPT2, "fusedQkv", "narrowSoftmax"), activation: "relu", extraPositions: 2 },
   // Its GELU is an autograd function that keeps its input alone (modeling_bloom.py, GeLUFunction).
@@ -146,6 +159,7 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   falcon: {
     narrowSoftmax: true,
     alwaysMasked: true,
+    copiesValues: true,
     norm: "layer",
     parallel: 1,
     plainMlp: true,

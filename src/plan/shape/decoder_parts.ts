@@ -48,7 +48,8 @@ export function attentionOf(
     ...(facts.wideNorm === true ? { wideNorm: true } : {}),
     ...(facts.narrowSoftmax === true ? { narrowSoftmax: true } : {}),
     ...(facts.contiguous === true ? { contiguous: true } : {}),
-    ...(isOneHead(config) ? { copiesValues: true } : {}),
+    ...(facts.copiesValues === true && isOneHead(config) ? { copiesValues: true } : {}),
+    ...(facts.wideScores === true ? { wideScores: true } : {}),
     ...(config.flag(false, "new_decoder_architecture") ? { expandsGroups: true } : {}),
     ...(facts.alwaysMasked === true ? { alwaysMasked: true } : {}),
   } as const;
@@ -83,7 +84,7 @@ function kvHeadsOf(config: ModelConfig, heads: number): number {
   return kvHeads;
 }
 
-/** Falcon with one head of keys and values for all queries. */
+/** One head of keys and values for all queries (Falcon, GPT-BigCode). */
 function isOneHead(config: ModelConfig): boolean {
   return config.flag(false, "multi_query") && !config.flag(false, "new_decoder_architecture");
 }

@@ -23,6 +23,8 @@ export interface AttentionShape {
   readonly sinks?: boolean;
   /** Scores are normalized in the compute type, not in fp32 (T5, BERT, GPT-2); autocast takes fp32 all the same. */
   readonly narrowSoftmax?: boolean;
+  /** Queries and keys are multiplied in fp32, in the class's own code alone (GPT-J). */
+  readonly wideScores?: boolean;
   /** Queries are copied into the kernel's own layout (Phi-3, Whisper), so that the output matrix needs a copy, too. */
   readonly contiguous?: boolean;
   /** Values are copied out of the fused product (Falcon with one head of keys). */
@@ -31,6 +33,8 @@ export interface AttentionShape {
   readonly expandsGroups?: boolean;
   /** The model gives its kernel a mask of scores for each layer, even if nothing is padded (Falcon). */
   readonly alwaysMasked?: boolean;
+  /** The model gives `sdpa` a mask of zeros for each head (T5 where it reads its encoder). */
+  readonly headMask?: boolean;
   /** One matrix for queries, keys and values (GPT-2, NeoX, Falcon, Phi-3): their slices keep the whole product alive. */
   readonly fused: boolean;
   readonly rotary: boolean;

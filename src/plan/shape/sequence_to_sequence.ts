@@ -90,7 +90,7 @@ function readT5(config: ModelConfig): Read {
   const decoding = {
     ...layer,
     attention: { ...attention, bidirectional: false },
-    cross: { ...attention, scoreBias: "none" as const },
+    cross: { ...attention, scoreBias: "none" as const, headMask: true },
   };
   return {
     towers: [

@@ -87,6 +87,7 @@ export function repeatUnit(tape: Tape, unit: RecordedUnit, input: Tensor): Tenso
       backwardTemporary: operation.backwardTemporary,
       expensive: operation.expensive,
       passesGradient: operation.passesGradient,
+      outlivesCheckpoints: operation.outlivesCheckpoints,
     });
   }
   tape.cachedBytes += unit.cachedBytes;

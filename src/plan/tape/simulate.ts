@@ -195,24 +195,25 @@ class Simulation {
   }
 
   /**
-   * The tensors that selective checkpointing keeps of a unit: attention and every second product (the policy of
-   * torchtitan).
+   * The tensors that checkpointing keeps of a unit: what outlives it, and with `selective` attention and every second
+   * product (the policy of torchtitan).
    */
   #selected(unit: Unit): Map<Operation, Storage[]> {
     const kept = new Map<Operation, Storage[]>();
-    if (this.#rules.checkpointing !== "selective") {
-      return kept;
-    }
+    const isSelective = this.#rules.checkpointing === "selective";
     let products = 0;
     for (const op of this.#operationsOf(unit)) {
+      if (op.outlivesCheckpoints) {
+        kept.set(op, [...op.saves]);
+      }
+      if (!isSelective) {
+        continue;
+      }
       if (op.expensive === "matmul") {
         products += 1;
       }
       if (op.expensive === "attention" || (op.expensive === "matmul" && products % 2 === 1)) {
-        kept.set(
-          op,
-          op.outputs.map(({ storage }) => storage),
-        );
+        kept.set(op, [...(kept.get(op) ?? []), ...op.outputs.map(({ storage }) => storage)]);
       }
     }
     return kept;

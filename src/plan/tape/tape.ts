@@ -79,6 +79,8 @@ export interface Operation {
   readonly expensive: "matmul" | "attention" | null;
   /** The gradient of each input is the gradient of the output itself (addition, views). */
   readonly passesGradient: boolean;
+  /** What it saves is kept by checkpointing, too: it lies beside autograd's saved tensors. */
+  readonly outlivesCheckpoints: boolean;
 }
 
 /** A unit of the tape: a layer, the embedding, or the head. */
@@ -107,6 +109,7 @@ export interface OperationSketch {
   /** The output shares the storage of the first input. */
   readonly view?: boolean;
   readonly passesGradient?: boolean;
+  readonly outlivesCheckpoints?: boolean;
 }
 
 export class Tape {
@@ -205,6 +208,7 @@ export class Tape {
       backwardTemporary: sketch.backwardTemporary ?? 0,
       expensive: sketch.expensive ?? null,
       passesGradient: sketch.passesGradient === true || sketch.view === true,
+      outlivesCheckpoints: sketch.outlivesCheckpoints === true,
     });
     return outputs;
   }
