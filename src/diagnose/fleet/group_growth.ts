@@ -113,12 +113,15 @@ function growthIn(
     return null;
   }
   const byTime = whole.axis === "age" ? withoutStartUp(whole) : whole;
-  const best = lastingByBest(byTime, z);
-  const { curve, lasting, isByWork } = best ?? { curve: byTime, lasting: null, isByWork: false };
-  const lengthMs = (curve.times.at(-1) ?? 0) - (curve.times[0] ?? 0);
-  const level = levelOf(processes, endMs);
+  const lengthMs = (byTime.times.at(-1) ?? 0) - (byTime.times[0] ?? 0);
   const limits = processes.flatMap(({ process }) => process.limitBytes || []);
   const limit = limits.length === 0 ? 0 : Math.min(...limits);
+  if (isPart && lengthMs < LEAST_SURE_MS && !mayBeFatal(byTime, limit)) {
+    return null;
+  }
+  const best = lastingByBest(byTime, z);
+  const { curve, lasting, isByWork } = best ?? { curve: byTime, lasting: null, isByWork: false };
+  const level = levelOf(processes, endMs);
   const about = { windowMs: Math.min(windowMs, lengthMs + curve.binMs), curve, level, limit };
   if (lasting === null) {
     return { ...NOTHING, ...about, isByWork, isFatal: false, isOnlyYoung: false, shape: "short" };
@@ -178,6 +181,17 @@ function growthIn(
   // Whether it may fill is then irrelevant.
   const interval = isFatal && lasting.low <= 0 ? lasting.straight : {};
   return { ...lasting, ...interval, ...about, isByWork, isFatal, isOnlyYoung, shape };
+}
+
+/** Whether it rises far enough for a leak in a part of a longer window that is too short for any other. Costs less than fits. */
+function mayBeFatal(byTime: AgeCurve, limit: Bytes): boolean {
+  const { times, values, workTimes } = byTime;
+  return (
+    limit > 0 &&
+    [times, workTimes ?? times].some(
+      (axis) => assessGrowth({ times: axis, values }).rise > LEAST_FATAL * limit,
+    )
+  );
 }
 
 /** Over time, or over the requests if growth follows them more closely. `slowing`: of lasting_growth.ts. null: too few points. */
