@@ -1,7 +1,7 @@
 /** Linear least squares with a few unknowns. */
 
 /** A column of the equations: a value for each reading. */
-export type Values = readonly number[] | Float64Array;
+export type Values = Float64Array;
 
 export interface Fit {
   /** By column. */

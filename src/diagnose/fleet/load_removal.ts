@@ -117,12 +117,14 @@ function withoutRequests(processes: readonly FleetProcess[]): Unloaded[] {
     const rates = ratesOf(process.requests ?? { times: [], values: [] });
     return { process, rates, ...changesWith(process, rates) };
   });
-  const all = courses.flatMap(({ changes }) => changes);
+  const all = joined(courses.map(({ changes }) => changes));
   if (all.length < FEWEST_CHANGES) {
     return processes.map((process) => ({ process, rss: process.rss, work: null }));
   }
   const usual = nonNegative(
-    [0, 1, 2].map((at) => courses.flatMap(({ columns }) => columns[at] as number[])) as Columns,
+    [0, 1, 2].map((at) =>
+      joined(courses.map(({ columns }) => columns[at] as Float64Array)),
+    ) as Columns,
     all,
   );
   return courses.map(({ process, rates, columns, changes }) => {
@@ -142,24 +144,29 @@ function withoutRequests(processes: readonly FleetProcess[]): Unloaded[] {
 
 /** Changes of memory from hour to hour, with those of the requests, once the process has run for an hour. */
 function changesWith({ rss, startedMs }: FleetProcess, { now, highest }: Rates) {
-  const columns: Columns = [[], [], []];
-  const changes: number[] = [];
   const { first, levels } = hourly(rss);
+  const [ones, byRate, byHighest, changes] = Array.from(
+    { length: 4 },
+    () => new Float64Array(levels.length),
+  ) as [Float64Array, Float64Array, Float64Array, Float64Array];
+  let count = 0;
   for (let at = 0; at + 1 < levels.length; at++) {
     const change = (levels[at + 1] as number) - (levels[at] as number);
     const hour = first + at;
-    if (!Number.isNaN(change) && hour * HOUR_MS >= startedMs + HOUR_MS) {
-      const [from, to] = [(hour + 0.5) * HOUR_MS, (hour + 1.5) * HOUR_MS];
-      const rate = levelAt(now, to) - levelAt(now, from);
-      if (!Number.isNaN(rate)) {
-        columns[0].push(1);
-        columns[1].push(rate);
-        columns[2].push(levelAt(highest, to) - levelAt(highest, from));
-        changes.push(change);
-      }
+    const [from, to] = [(hour + 0.5) * HOUR_MS, (hour + 1.5) * HOUR_MS];
+    const rate = levelAt(now, to) - levelAt(now, from);
+    if (hour * HOUR_MS >= startedMs + HOUR_MS && !Number.isNaN(change + rate)) {
+      ones[count] = 1;
+      byRate[count] = rate;
+      byHighest[count] = levelAt(highest, to) - levelAt(highest, from);
+      changes[count++] = change;
     }
   }
-  return { columns, changes };
+  const seen = (column: Float64Array) => column.subarray(0, count);
+  return {
+    columns: [seen(ones), seen(byRate), seen(byHighest)] as Columns,
+    changes: seen(changes),
+  };
 }
 
 /** The sum of requests, with the last known rate where none is known. */
@@ -174,13 +181,20 @@ function worked(times: readonly number[], rates: readonly number[]): readonly nu
 }
 
 /** Ones, changes of the rate, and changes of the highest rate. */
-type Columns = [number[], number[], number[]];
+type Columns = [Float64Array, Float64Array, Float64Array];
+
+function joined(parts: readonly Float64Array[]): Float64Array {
+  const all = new Float64Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
 
 /** A constant and two factors that are not negative. */
-function nonNegative(
-  columns: Columns,
-  changes: readonly number[],
-): readonly [number, number, number] {
+function nonNegative(columns: Columns, changes: Float64Array): readonly [number, number, number] {
   const both = leastSquares(columns, changes)?.factors;
   if (both !== undefined && (both[1] as number) >= 0 && (both[2] as number) >= 0) {
     return both as [number, number, number];

@@ -164,5 +164,8 @@ function changesOf(processes: readonly HourlyLevels[]): Courses {
       }
     }
   }
-  return { first: size === 0 ? 0 : first, changes: sums.map((sum, at) => sum / (counts[at] as number)) };
+  return {
+    first: size === 0 ? 0 : first,
+    changes: sums.map((sum, at) => sum / (counts[at] as number)),
+  };
 }
