@@ -51,8 +51,9 @@ export function oddInstances(
   const windowMs = window.endMs - window.startMs;
   const rises = risesIn(processes, window);
   const isFurther = (instance: string, rate: number) => {
+    const own = lives.get(instance) as Unloaded[];
     const siblings = processes.filter(({ process }) => process.instance !== instance);
-    return isAhead(lives.get(instance) as Unloaded[], siblings, rate, window, rises);
+    return isAhead(own, siblings, rate, window, rises) && !fillsAgain(own, siblings);
   };
   // Costs less than to remove from all of them what they share.
   const mayBeOdd = [...lives].some(([instance, own]) =>
@@ -111,11 +112,7 @@ export function oddInstances(
     .filter(({ instance, growth }) => {
       const own = lives.get(instance) as Unloaded[];
       const siblings = processes.filter(({ process }) => process.instance !== instance);
-      return (
-        isFurther(instance, growth.rate) &&
-        !fillsAgain(own, siblings) &&
-        !siblingsDidAlike(own, siblings, window)
-      );
+      return isFurther(instance, growth.rate) && !siblingsDidAlike(own, siblings, window);
     })
     .map((each) => ({ ...each, growth: withSites(each.growth, each.processes, judging) }))
     .filter(({ growth }) => growth.shape === "leaking")
