@@ -102,7 +102,7 @@ export class Verdicts {
     const begun = performance.now();
     const recording = openRecording(this.#files.pathOf(stream), () => true);
     const pause = () => sleep(0);
-    const { verdict, growth, suspects } = await diagnoseRecording(recording, pause);
+    const { verdict, growth, suspects, filling = [] } = await diagnoseRecording(recording, pause);
     const tookMs = performance.now() - begun;
     await this.#store.putVerdict({
       stream,
@@ -111,11 +111,16 @@ export class Verdicts {
       growthBytesPerHour: growth.bytesPerHour,
       limitBytes: growth.limitBytes,
       msToLimit: growth.msToLimit,
-      holders: suspects.flatMap(({ stack, holder }) => {
+      holders: [...suspects, ...filling].flatMap(({ stack, holder, ...one }) => {
         const line = ownFrame(stack);
         return line === undefined || holder === undefined
           ? []
-          : [{ line, path: holder.path, type: holder.type }];
+          : [
+              {
+                ...{ line, path: holder.path, type: holder.type },
+                ...("bound" in one ? { bound: one.bound } : {}),
+              },
+            ];
       }),
     });
     return tookMs;
