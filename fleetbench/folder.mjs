@@ -132,6 +132,16 @@ export function writeFleet(folder, { name, endMs, processes, labels }) {
   }
 }
 
+/** @param {Fleet} fleet @returns {Fleet} */
+export function withoutAgents({ processes, labels, ...about }) {
+  const bare = Object.entries(labels).map(([service, { culprit, ...label }]) => [service, label]);
+  return {
+    ...about,
+    processes: processes.map((each) => ({ ...each, sites: [], holders: [] })),
+    labels: Object.fromEntries(bare),
+  };
+}
+
 /** @returns {Readings} */
 function none() {
   return { times: [], values: [] };

@@ -4,7 +4,7 @@
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { fleetsIn, readFleet, writeFleet } from "../fleetbench/folder.mjs";
+import { fleetsIn, readFleet, withoutAgents, writeFleet } from "../fleetbench/folder.mjs";
 import { generateFleet } from "../fleetbench/generate.mjs";
 import { atPrecision, scoreFleet, totalsOf } from "../fleetbench/score.mjs";
 import { build } from "./build.mjs";
@@ -17,6 +17,7 @@ const usage = `usage: npm run fleetbench -- [OPTIONS]
   --count N      how many; default: ${USUAL_FLEETS}
   --fleets DIR   reads the fleets of a folder instead, in the format of docs/fleetbench.md
   --write DIR    writes the fleets that were made, in the same format
+  --no-agents    leaves out what agents saw, so that RSS alone decides
   --json         prints the document tidemark.fleetbench/1 instead of tables
   --misjudged    lists the services with a wrong answer
 
@@ -33,6 +34,7 @@ function wordsOf() {
         count: { type: "string", default: String(USUAL_FLEETS) },
         fleets: { type: "string" },
         write: { type: "string" },
+        "no-agents": { type: "boolean", default: false },
         json: { type: "boolean", default: false },
         misjudged: { type: "boolean", default: false },
       },
@@ -72,8 +74,9 @@ async function fleetbench() {
     if (words.write !== undefined) {
       writeFleet(resolve(words.write), fleet);
     }
+    const judged = words["no-agents"] ? withoutAgents(fleet) : fleet;
     for (const [name, rule] of RULES) {
-      scored.get(name)?.push(...scoreFleet(fleet, rule));
+      scored.get(name)?.push(...scoreFleet(judged, rule));
     }
     process.stderr.write(`${fleet.name}: ${Object.keys(fleet.labels).length} services\n`);
   }
