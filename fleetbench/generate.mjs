@@ -7,6 +7,7 @@
  * Around it: versions with rolling deploys, daily and weekly traffic, restarts and kills at the limit, pods of different
  * ages, autoscaling, noisy hosts, missing readings, hours without a collector, agents on some instances.
  */
+import { trafficOf, versionsOf } from "./deploys.mjs";
 import { Random } from "./random.mjs";
 
 /** @typedef {import("./folder.mjs").Fleet} Fleet */
@@ -150,44 +151,6 @@ function newCacheOf(random, limit) {
     newFillMs: random.magnitude(0.3 * HOUR, 20 * HOUR),
     isNewLogarithmic: random.chance(0.3),
     isBoundKnown: random.chance(0.5),
-  };
-}
-
-/** Oldest first; the last one is deployed at `lastMs`. @param {Random} random @param {number} startMs @param {number} lastMs */
-function versionsOf(random, startMs, lastMs) {
-  const before = random.whole(1, 3);
-  const times = [startMs];
-  for (let at = 1; at < before; at++) {
-    times.push(
-      random.between(startMs + 0.5 * DAY, Math.max(startMs + 0.6 * DAY, lastMs - 0.4 * DAY)),
-    );
-  }
-  times.sort((a, b) => a - b);
-  const major = random.whole(0, 9);
-  const first = random.whole(0, 40);
-  return [...times, lastMs].map((timeMs, at) => ({
-    version: `${major}.${first + at}.0`,
-    timeMs,
-    // Each release changes the base a little.
-    base: 1 + random.normal() * 0.01,
-  }));
-}
-
-/** Requests a second at a time, by instance. @param {Random} random @param {Cause} cause @param {number} deployMs */
-function trafficOf(random, cause, deployMs) {
-  const mean = random.magnitude(0.5, 300);
-  const day = random.between(0.1, 0.9);
-  const weekend = cause === "weekly-load" ? random.between(0.1, 0.5) : random.between(0.3, 1.1);
-  const peak = random.between(0, 24);
-  const more = cause === "more-traffic" ? random.between(1.4, 3) : 1;
-  const phase = random.between(0, 100);
-  return (/** @type {number} */ timeMs) => {
-    const hour = timeMs / HOUR;
-    const local = new Date(timeMs - (peak - 14) * HOUR);
-    const isWeekend = local.getUTCDay() % 6 === 0;
-    const wave = 1 + day * Math.cos((2 * Math.PI * (hour - peak)) / 24);
-    const drift = 1 + 0.08 * Math.sin(hour / 3.1 + phase) + 0.05 * Math.sin(hour / 0.7 + 2 * phase);
-    return mean * wave * drift * (isWeekend ? weekend : 1) * (timeMs >= deployMs ? more : 1);
   };
 }
 

@@ -1,0 +1,130 @@
+/**
+ * What programs of the leak bench did to their memory, from recordings:
+ *
+ *   leakbench/cases/NAME/case.py ─ tidemark run ─ DIR/NAME.tidemark ─ RSS and live bytes of each line over time
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { SetupError } from "../scripts/command.mjs";
+import { readCases } from "../scripts/leakbench/cases.mjs";
+import { root } from "../scripts/setup.mjs";
+
+/** @typedef {import("./folder.mjs").Readings} Readings */
+/** @typedef {import("./folder.mjs").Frame} Frame */
+/**
+ * @typedef {{name: string, isLeak: boolean, functions: string[], lengthMs: number, rss: Readings,
+ *   sites: {stack: Frame[], live: Readings}[]}} Course times are ms since the start-up ended; RSS is what it rose by
+ */
+
+/** Without packages, in one process; what leaks is memory of Python. */
+const LEAKS = [
+  ...["stats_dict", "mutable_default", "request_history", "callback_registry", "module_list"],
+  ...["dict_of_growing_lists", "undo_history", "label_cardinality", "thread_locals"],
+];
+const LOOK_ALIKES = [
+  ...["clean_lru_fills", "clean_noise", "clean_expiring_cache", "clean_bounded_deque"],
+  ...["clean_load_rises_and_falls", "clean_pool_warmup", "clean_web_service"],
+];
+/** Share of a recording that is start-up. */
+const START_UP = 0.1;
+const MOST_SITES = 12;
+/** A leak that grew by less during its recording is lost in the noise of RSS once it is stretched. */
+const LEAST_GROWN = 2 ** 20;
+
+/** Records the programs that the folder lacks. @param {string} folder @param {(line: string) => void} say */
+export function recordMissing(folder, say) {
+  mkdirSync(folder, { recursive: true });
+  for (const { name, folder: of } of readCases(join(root, "leakbench/cases"), casesOf())) {
+    const recording = join(folder, `${name}.tidemark`);
+    if (!existsSync(recording)) {
+      say(`recording ${name}`);
+      const partial = join(folder, `${name}.partial`);
+      const words = ["run", "-o", partial, "--quiet", "--", "python3", join(of, "case.py")];
+      const { status } = spawnSync(join(root, "bin/tidemark"), words, { stdio: "ignore" });
+      if (status !== 0) {
+        throw new SetupError(`recording ${name} failed; try: bin/tidemark ${words.join(" ")}`);
+      }
+      renameSync(partial, recording);
+    }
+  }
+}
+
+function casesOf() {
+  return [...LEAKS, ...LOOK_ALIKES];
+}
+
+/** @param {string} folder @returns {Promise<Course[]>} */
+export async function readCourses(folder) {
+  const { openRecording } = await import("../dist/recording/reader.js");
+  const { evidenceOf } = await import("../dist/inspect/recorded/evidence.js");
+  /** @type {Course[]} */
+  const courses = [];
+  for (const { name, expect } of readCases(join(root, "leakbench/cases"), casesOf())) {
+    const recording = openRecording(join(folder, `${name}.tidemark`), () => false);
+    const { window, processes, sites } = await evidenceOf(recording, () => {}, []);
+    const [program] = processes;
+    const startMs = window.startMs + START_UP * (window.endMs - window.startMs);
+    const times = [...(program?.series.timesMs ?? [])];
+    const rss = since(startMs, times, [...(program?.series.values.get("rssBytes") ?? [])]);
+    const first = rss.values[0] ?? 0;
+    const kept = [...(sites?.sites ?? [])]
+      .filter(({ own, keptStacks }) => own && keptStacks.length > 0)
+      .sort((a, b) => Math.max(...b.liveBytes) - Math.max(...a.liveBytes))
+      .slice(0, MOST_SITES);
+    courses.push({
+      ...{ name, isLeak: !expect.negative, functions: expect.culprit?.functions ?? [] },
+      lengthMs: rss.times.at(-1) ?? 0,
+      rss: { times: rss.times, values: rss.values.map((bytes) => bytes - first) },
+      sites: kept.map(({ keptStacks, liveBytes }) => ({
+        stack: (keptStacks[0]?.frames ?? []).map((frame) => renamed(frame, name)),
+        live: since(startMs, [...(sites?.snapshotTimes ?? [])], [...liveBytes]),
+      })),
+    });
+  }
+  const short = courses.find(({ isLeak, rss }) => isLeak && (rss.values.at(-1) ?? 0) < LEAST_GROWN);
+  if (short !== undefined) {
+    throw new SetupError(
+      `${folder}/${short.name}.tidemark: the program did not grow; delete the file, so that it is recorded again`,
+    );
+  }
+  return courses;
+}
+
+/** @param {number} startMs @param {number[]} times @param {number[]} values @returns {Readings} */
+function since(startMs, times, values) {
+  const rows = times.flatMap((time, at) =>
+    time >= startMs && Number.isFinite(values[at]) ? [[time - startMs, values[at] ?? 0]] : [],
+  );
+  return { times: rows.map(([time = 0]) => time), values: rows.map(([, value = 0]) => value) };
+}
+
+/** Each program is a module of the service. @param {Frame} frame @param {string} name @returns {Frame} */
+function renamed({ function: call, file, line, kind }, name) {
+  const path = file.endsWith("case.py") ? `/srv/service/${name}.py` : file.replaceAll(" ", "");
+  return { function: call, file: path || "unknown", line, kind };
+}
+
+/**
+ * A value at a time of the recording; after its end, what leaked goes on, and the rest stays.
+ * @param {Readings} readings @param {number} timeMs @param {boolean} goesOn
+ */
+export function valueAt({ times, values }, timeMs, goesOn) {
+  const last = times.length - 1;
+  if (last < 1 || timeMs <= (times[0] ?? 0)) {
+    return values[0] ?? 0;
+  }
+  if (timeMs >= (times[last] ?? 0)) {
+    const half = last >> 1;
+    const slope =
+      ((values[last] ?? 0) - (values[half] ?? 0)) / ((times[last] ?? 0) - (times[half] ?? 0));
+    return (values[last] ?? 0) + (goesOn ? slope * (timeMs - (times[last] ?? 0)) : 0);
+  }
+  let [low, high] = [0, last];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    [low, high] = (times[middle] ?? 0) <= timeMs ? [middle, high] : [low, middle];
+  }
+  const share = (timeMs - (times[low] ?? 0)) / ((times[high] ?? 0) - (times[low] ?? 0) || 1);
+  return (values[low] ?? 0) + share * ((values[high] ?? 0) - (values[low] ?? 0));
+}
