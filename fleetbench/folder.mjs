@@ -6,7 +6,7 @@
  *             sites.csv      process,timeMs,liveBytes,stack          where the agent ran
  *             expect.json    the label of each service
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SetupError } from "../scripts/command.mjs";
 
@@ -27,6 +27,9 @@ import { SetupError } from "../scripts/command.mjs";
 export function fleetsIn(folder) {
   if (!existsSync(folder)) {
     throw new SetupError(`${folder} does not exist; --fleets needs a folder of fleets`);
+  }
+  if (!statSync(folder).isDirectory()) {
+    throw new SetupError(`${folder} is a file; --fleets needs the folder that holds the fleets`);
   }
   const names = readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && existsSync(join(folder, entry.name, "fleet.json")))
@@ -239,11 +242,16 @@ function holderOf({ line, path, type, bound }, where) {
 
 /** @param {string} path @returns {any} */
 function json(path) {
+  let found;
   try {
-    return JSON.parse(readFileSync(path, "utf8"));
+    found = JSON.parse(readFileSync(path, "utf8"));
   } catch (error) {
     throw new SetupError(`${path}: ${/** @type {Error} */ (error).message}`);
   }
+  if (!isRecord(found)) {
+    throw new SetupError(`${path}: needs a JSON object, as docs/fleetbench.md describes it`);
+  }
+  return found;
 }
 
 /**

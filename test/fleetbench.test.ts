@@ -105,6 +105,8 @@ describe("a folder of labelled fleets", () => {
 
   test.each([
     ["no such folder", {}, "absent", /absent does not exist/],
+    ["a file for a folder", {}, "fleets/one/fleet.json", /fleet\.json is a file/],
+    ["a list of null", { "fleet.json": "null" }, "fleets", /fleet\.json: needs a JSON object/],
     ["no label file", { "expect.json": "" }, "fleets", /expect\.json/],
     ["a list without processes", { "fleet.json": '{"endMs": 1}' }, "fleets", /needs endMs/],
     [
