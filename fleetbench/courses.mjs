@@ -26,8 +26,8 @@ const LOOK_ALIKES = [
   ...["clean_lru_fills", "clean_noise", "clean_expiring_cache", "clean_bounded_deque"],
   ...["clean_load_rises_and_falls", "clean_pool_warmup", "clean_web_service"],
 ];
-/** Share of a recording that is start-up. */
-const START_UP = 0.1;
+/** The part of a recording that counts, between start-up and exit. */
+const PART = { from: 0.1, to: 0.95 };
 const MOST_SITES = 12;
 /** A leak that grew by less during its recording is lost in the noise of RSS once it is stretched. */
 const LEAST_GROWN = 2 ** 20;
@@ -64,22 +64,26 @@ export async function readCourses(folder) {
     const recording = openRecording(join(folder, `${name}.tidemark`), () => false);
     const { window, processes, sites } = await evidenceOf(recording, () => {}, []);
     const [program] = processes;
-    const startMs = window.startMs + START_UP * (window.endMs - window.startMs);
-    const times = [...(program?.series.timesMs ?? [])];
-    const rss = since(startMs, times, [...(program?.series.values.get("rssBytes") ?? [])]);
-    const first = rss.values[0] ?? 0;
+    const at = (/** @type {number} */ share) =>
+      window.startMs + share * (window.endMs - window.startMs);
+    const part = (/** @type {Iterable<number>} */ times, /** @type {Iterable<number>} */ values) =>
+      between(at(PART.from), at(PART.to), [...times], [...values]);
+    const rss = part(program?.series.timesMs ?? [], program?.series.values.get("rssBytes") ?? []);
     const kept = [...(sites?.sites ?? [])]
       .filter(({ own, keptStacks }) => own && keptStacks.length > 0)
       .sort((a, b) => Math.max(...b.liveBytes) - Math.max(...a.liveBytes))
       .slice(0, MOST_SITES);
+    const named = kept.map(({ keptStacks, liveBytes }) => ({
+      stack: (keptStacks[0]?.frames ?? []).map((frame) => renamed(frame, name)),
+      // What leaked during start-up has no age in the part that counts.
+      live: above(part(sites?.snapshotTimes ?? [], liveBytes), expect.negative ? 0 : 1),
+    }));
     courses.push({
-      ...{ name, isLeak: !expect.negative, functions: expect.culprit?.functions ?? [] },
+      ...{ name, isLeak: !expect.negative },
+      functions: culprits(named, `/srv/service/${name}.py`, expect.culprit?.functions ?? []),
       lengthMs: rss.times.at(-1) ?? 0,
-      rss: { times: rss.times, values: rss.values.map((bytes) => bytes - first) },
-      sites: kept.map(({ keptStacks, liveBytes }) => ({
-        stack: (keptStacks[0]?.frames ?? []).map((frame) => renamed(frame, name)),
-        live: since(startMs, [...(sites?.snapshotTimes ?? [])], [...liveBytes]),
-      })),
+      rss: above(rss, 1),
+      sites: named,
     });
   }
   const short = courses.find(({ isLeak, rss }) => isLeak && (rss.values.at(-1) ?? 0) < LEAST_GROWN);
@@ -91,12 +95,35 @@ export async function readCourses(folder) {
   return courses;
 }
 
-/** @param {number} startMs @param {number[]} times @param {number[]} values @returns {Readings} */
-function since(startMs, times, values) {
+/** @param {number} fromMs @param {number} toMs @param {number[]} times @param {number[]} values @returns {Readings} */
+function between(fromMs, toMs, times, values) {
   const rows = times.flatMap((time, at) =>
-    time >= startMs && Number.isFinite(values[at]) ? [[time - startMs, values[at] ?? 0]] : [],
+    time >= fromMs && time <= toMs && Number.isFinite(values[at])
+      ? [[time - fromMs, values[at] ?? 0]]
+      : [],
   );
   return { times: rows.map(([time = 0]) => time), values: rows.map(([, value = 0]) => value) };
+}
+
+/** Without a share of the first value. @param {Readings} readings @param {number} share @returns {Readings} */
+function above({ times, values }, share) {
+  const first = share * (values[0] ?? 0);
+  return { times, values: values.map((value) => value - first) };
+}
+
+/**
+ * The program's functions in stacks that contain a labelled one, by the names that stacks give them: "Parser.tokens" and
+ * "handle.<locals>.<listcomp>" for the labels tokens and handle.
+ * @param {{stack: Frame[]}[]} sites @param {string} file @param {string[]} labelled
+ */
+function culprits(sites, file, labelled) {
+  const isLabelled = (/** @type {Frame} */ { function: call }) =>
+    call.split(".").some((part) => labelled.includes(part));
+  const names = sites
+    .filter(({ stack }) => stack.some(isLabelled))
+    .flatMap(({ stack }) => stack.filter((frame) => frame.file === file))
+    .map(({ function: call }) => call);
+  return [...new Set([...labelled, ...names])];
 }
 
 /** Each program is a module of the service. @param {Frame} frame @param {string} name @returns {Frame} */
