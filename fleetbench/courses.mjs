@@ -97,12 +97,20 @@ export async function readCourses(folder) {
 
 /** @param {number} fromMs @param {number} toMs @param {number[]} times @param {number[]} values @returns {Readings} */
 function between(fromMs, toMs, times, values) {
-  const rows = times.flatMap((time, at) =>
-    time >= fromMs && time <= toMs && Number.isFinite(values[at])
-      ? [[time - fromMs, values[at] ?? 0]]
-      : [],
+  const known = times.flatMap((time, at) =>
+    Number.isFinite(values[at]) ? [[time, values[at] ?? 0]] : [],
   );
-  return { times: rows.map(([time = 0]) => time), values: rows.map(([, value = 0]) => value) };
+  const all = {
+    times: known.map(([time = 0]) => time),
+    values: known.map(([, value = 0]) => value),
+  };
+  // Readings are seconds apart, which is hours once they are stretched.
+  const first = valueAt(all, fromMs, false);
+  const rows = [[fromMs, first], ...known.filter(([time = 0]) => time > fromMs && time <= toMs)];
+  return {
+    times: rows.map(([time = 0]) => time - fromMs),
+    values: rows.map(([, value = 0]) => value),
+  };
 }
 
 /** Without a share of the first value. @param {Readings} readings @param {number} share @returns {Readings} */
