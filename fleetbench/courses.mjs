@@ -4,7 +4,7 @@
  *   leakbench/cases/NAME/case.py ─ tidemark run ─ DIR/NAME.tidemark ─ RSS and live bytes of each line over time
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, renameSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { SetupError } from "../scripts/command.mjs";
 import { readCases } from "../scripts/leakbench/cases.mjs";
@@ -32,10 +32,15 @@ const MOST_SITES = 12;
 /** A leak that grew by less during its recording is lost in the noise of RSS once it is stretched. */
 const LEAST_GROWN = 2 ** 20;
 
+export const PROGRAMS = [...LEAKS, ...LOOK_ALIKES];
+
 /** Records the programs that the folder lacks. @param {string} folder @param {(line: string) => void} say */
-export function recordMissing(folder, say) {
+export function recordMissing(folder, say, programs = PROGRAMS) {
+  if (existsSync(folder) && !statSync(folder).isDirectory()) {
+    throw new SetupError(`${folder} is a file; --recordings needs a folder`);
+  }
   mkdirSync(folder, { recursive: true });
-  for (const { name, folder: of } of readCases(join(root, "leakbench/cases"), casesOf())) {
+  for (const { name, folder: of } of readCases(join(root, "leakbench/cases"), programs)) {
     const recording = join(folder, `${name}.tidemark`);
     if (!existsSync(recording)) {
       say(`recording ${name}`);
@@ -50,19 +55,21 @@ export function recordMissing(folder, say) {
   }
 }
 
-function casesOf() {
-  return [...LEAKS, ...LOOK_ALIKES];
-}
-
 /** @param {string} folder @returns {Promise<Course[]>} */
-export async function readCourses(folder) {
+export async function readCourses(folder, programs = PROGRAMS) {
   const { openRecording } = await import("../dist/recording/reader.js");
   const { evidenceOf } = await import("../dist/inspect/recorded/evidence.js");
+  const evidence = async (/** @type {string} */ path) =>
+    evidenceOf(openRecording(path, () => false), () => {}, []);
   /** @type {Course[]} */
   const courses = [];
-  for (const { name, expect } of readCases(join(root, "leakbench/cases"), casesOf())) {
-    const recording = openRecording(join(folder, `${name}.tidemark`), () => false);
-    const { window, processes, sites } = await evidenceOf(recording, () => {}, []);
+  for (const { name, expect } of readCases(join(root, "leakbench/cases"), programs)) {
+    const path = join(folder, `${name}.tidemark`);
+    const { window, processes, sites } = await evidence(path).catch(
+      (/** @type {Error} */ error) => {
+        throw new SetupError(`${path}: ${error.message}; delete it, so that it is recorded again`);
+      },
+    );
     const [program] = processes;
     const at = (/** @type {number} */ share) =>
       window.startMs + share * (window.endMs - window.startMs);
@@ -120,7 +127,7 @@ function above({ times, values }, share) {
 }
 
 /**
- * The program's functions in stacks that contain a labelled one, by the names that stacks give them: "Parser.tokens" and
+ * The labelled functions and those that they call, by the names that stacks give them: "Parser.tokens" and
  * "handle.<locals>.<listcomp>" for the labels tokens and handle.
  * @param {{stack: Frame[]}[]} sites @param {string} file @param {string[]} labelled
  */
@@ -128,8 +135,8 @@ function culprits(sites, file, labelled) {
   const isLabelled = (/** @type {Frame} */ { function: call }) =>
     call.split(".").some((part) => labelled.includes(part));
   const names = sites
-    .filter(({ stack }) => stack.some(isLabelled))
-    .flatMap(({ stack }) => stack.filter((frame) => frame.file === file))
+    .flatMap(({ stack }) => stack.slice(0, 1 + stack.findLastIndex(isLabelled)))
+    .filter((frame) => frame.file === file)
     .map(({ function: call }) => call);
   return [...new Set([...labelled, ...names])];
 }

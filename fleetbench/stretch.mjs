@@ -22,12 +22,12 @@ const ADDED = /** @type {const} */ (["leak", "leak", "look-alike", "nothing"]);
 const SERVICES = 12;
 
 /** @param {number} seed @param {Course[]} courses @returns {Fleet} */
-export function stretchedFleet(seed, courses) {
+export function stretchedFleet(seed, courses, services = SERVICES) {
   const random = new Random(seed * 6007 + 3);
   const endMs = ORIGIN + Math.round(random.between(0, 14 * DAY));
   /** @type {Fleet} */
   const fleet = { name: `recorded-${seed}`, endMs, processes: [], labels: {} };
-  for (let at = 0; at < SERVICES; at++) {
+  for (let at = 0; at < services; at++) {
     const kind = /** @type {"leak" | "look-alike" | "nothing"} */ (ADDED[at % ADDED.length]);
     const about = { service: `recorded-${kind}-${at}`, kind, endMs, courses };
     const { processes, label } = serviceOf(about, new Random(seed * 92821 + at * 53 + 11));
