@@ -60,7 +60,11 @@ export async function readCourses(folder, programs = PROGRAMS) {
   const { openRecording } = await import("../dist/recording/reader.js");
   const { evidenceOf } = await import("../dist/inspect/recorded/evidence.js");
   const evidence = async (/** @type {string} */ path) =>
-    evidenceOf(openRecording(path, () => false), () => {}, []);
+    evidenceOf(
+      openRecording(path, () => false),
+      () => Promise.resolve(),
+      [],
+    );
   /** @type {Course[]} */
   const courses = [];
   for (const { name, expect } of readCases(join(root, "leakbench/cases"), programs)) {
@@ -141,10 +145,11 @@ function culprits(sites, file, labelled) {
   return [...new Set([...labelled, ...names])];
 }
 
-/** Each program is a module of the service. @param {Frame} frame @param {string} name @returns {Frame} */
+/** Each program is a module of the service. @param {Omit<Frame, "kind"> & {kind: string}} frame @param {string} name @returns {Frame} */
 function renamed({ function: call, file, line, kind }, name) {
   const path = file.endsWith("case.py") ? `/srv/service/${name}.py` : file.replaceAll(" ", "");
-  return { function: call, file: path || "unknown", line, kind };
+  const isNative = kind === "native";
+  return { function: call, file: path || "unknown", line, kind: isNative ? "native" : "python" };
 }
 
 /**

@@ -145,7 +145,7 @@ function lifeOf(plan, { parts, release, from, until, hasAgent }, random) {
   let [wander, nextSites] = [0, from + 300_000];
   for (let time = from + random.between(0, plan.pollMs); time < until; time += plan.pollMs) {
     const age = time - from;
-    const at = ({ course, stretch, scale }, readings = course.rss) =>
+    const at = (/** @type {Stretched} */ { course, stretch, scale }, readings = course.rss) =>
       scale * valueAt(readings, age / stretch, course.isLeak);
     const rate = plan.traffic(time);
     wander = 0.9 * wander + plan.noise * base * 0.44 * random.normal();
