@@ -3,7 +3,8 @@
  * `npm run bench -- fleet_diagnosis [--services 250] [--instances 30]`
  *
  * Each service has two versions, so it has twice as many processes, with readings at the steps that the store gives: 14 days
- * of daily load with noise. A quarter of the services leak, a quarter fill caches, a quarter know their requests. Evidence is
+ * of daily load with noise. A quarter of the services leak, a quarter fill caches, a quarter know their requests; in half of
+ * each, every seventh instance was restarted, because a restart makes an instance harder to compare with its siblings. Evidence is
  * made a service at a time, as the server reads it; the time to make it does not count, nor does the store's query.
  */
 import { parseArgs } from "node:util";
@@ -37,12 +38,26 @@ const VERSIONS = /** @type {const} */ ([
   ["1.1", 4, 0],
 ]);
 
+/** With an end of the life in the middle of each version. @param {boolean} isRestarted */
+function livesOf(isRestarted) {
+  return VERSIONS.flatMap(([version, from, to]) => {
+    const middle = (from + to) / 2;
+    return isRestarted
+      ? /** @type {const} */ ([
+          [version, from, middle],
+          [version, middle, to],
+        ])
+      : [/** @type {const} */ ([version, from, to])];
+  });
+}
+
 /** @param {number} number @param {number} instances */
 function serviceOf(number, instances) {
   const random = new Random(number + 1);
   const kind = number % 4;
+  const hasRestarts = number % 8 < 4;
   const processes = Array.from({ length: instances }, (_, instance) =>
-    VERSIONS.map(([version, from, to]) => {
+    livesOf(hasRestarts && instance % 7 === 3).map(([version, from, to], life) => {
       const startedMs = END - from * DAY + instance * MINUTE;
       const endedMs = END - to * DAY;
       const times = STEPS.flatMap(([since, until, step]) =>
@@ -58,7 +73,7 @@ function serviceOf(number, instances) {
         return MIB * (base + grown + 20 * loadAt(time) + random.normal());
       });
       return {
-        ...{ process: `${version}/${instance}`, instance: `app-${instance}`, version, startedMs },
+        ...{ process: `${instance}/${life}`, instance: `app-${instance}`, version, startedMs },
         ...{ endedMs: to === 0 ? null : endedMs, limitBytes: 2048 * MIB, rss: { times, values } },
         requests: kind === 3 ? { times, values: times.map((time) => 100 * loadAt(time)) } : null,
         ...{ sites: [], kind: null, holders: [] },
@@ -71,9 +86,10 @@ function serviceOf(number, instances) {
 /** Intervals are widened for as many. */
 const TOGETHER = 1000;
 const [services, instances] = [Number(options.services), Number(options.instances)];
-let [cpuMs, leaks, mostBytes] = [0, 0, 0];
+let [cpuMs, processes, leaks, mostBytes] = [0, 0, 0, 0];
 for (let number = 0; number < services; number++) {
   const evidence = serviceOf(number, instances);
+  processes += evidence.processes.length;
   const cpu = process.cpuUsage();
   leaks += Number(diagnoseService(evidence, TOGETHER).leak !== undefined);
   const { user, system } = process.cpuUsage(cpu);
@@ -93,7 +109,7 @@ const table = markdownTable(
   ],
   [
     [
-      ...[services, instances, services * instances * VERSIONS.length, leaks].map(String),
+      ...[services, instances, processes, leaks].map(String),
       ...[
         seconds(cpuMs),
         seconds((cpuMs * TOGETHER) / services),

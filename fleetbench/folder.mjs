@@ -6,16 +6,17 @@
  *             sites.csv      process,timeMs,liveBytes,stack          where the agent ran
  *             expect.json    the label of each service
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SetupError } from "../scripts/command.mjs";
 
 /**
  * @typedef {{times: number[], values: number[]}} Readings
  * @typedef {{function: string, file: string, line: number, kind: "python" | "native"}} Frame
+ * @typedef {{line: Frame, path: string[], type: string, bound?: number}} Holder
  * @typedef {{process: string, service: string, version: string, instance: string, startedMs: number,
  *   endedMs: number | null, limitBytes: number, rss: Readings, requests: Readings | null,
- *   sites: {stack: Frame[], live: Readings}[], kind: null, holders: []}} Process
+ *   sites: {stack: Frame[], live: Readings}[], kind: null, holders: Holder[]}} Process
  * @typedef {{leak: boolean, cause: string, version?: string | null, startMs?: number, bytesPerDay?: number,
  *   limitBytes?: number, instances?: string[], culprit?: {file: string, functions: string[]},
  *   innocentDeploy?: boolean}} Label
@@ -26,6 +27,9 @@ import { SetupError } from "../scripts/command.mjs";
 export function fleetsIn(folder) {
   if (!existsSync(folder)) {
     throw new SetupError(`${folder} does not exist; --fleets needs a folder of fleets`);
+  }
+  if (!statSync(folder).isDirectory()) {
+    throw new SetupError(`${folder} is a file; --fleets needs the folder that holds the fleets`);
   }
   const names = readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && existsSync(join(folder, entry.name, "fleet.json")))
@@ -42,37 +46,26 @@ export function readFleet(folder, name) {
   const at = join(folder, name);
   const { endMs, processes: listed } = json(join(at, "fleet.json"));
   const { services } = json(join(at, "expect.json"));
-  if (!Array.isArray(listed) || !Number.isFinite(endMs) || typeof services !== "object") {
+  if (!Array.isArray(listed) || !Number.isFinite(endMs) || !isRecord(services)) {
     throw new SetupError(
-      `${at} is no fleet: fleet.json needs endMs and processes, expect.json services`,
+      `${at} is not a fleet: fleet.json needs endMs and processes, expect.json services`,
     );
   }
   /** @type {Map<string, Process>} */
   const processes = new Map();
   for (const each of listed) {
-    if (typeof each.process !== "string" || typeof each.service !== "string") {
-      throw new SetupError(`${at}/fleet.json: a process needs the texts process and service`);
+    const process = processOf(each, `${at}/fleet.json`);
+    if (processes.has(process.process)) {
+      throw new SetupError(`${at}/fleet.json: process ${process.process} is listed twice`);
     }
-    const {
-      process,
-      service,
-      version = "",
-      instance = process,
-      startedMs,
-      endedMs,
-      limitBytes,
-    } = each;
-    processes.set(process, {
-      ...{ process, service, version, instance, startedMs, endedMs: endedMs ?? null },
-      ...{
-        limitBytes: limitBytes ?? 0,
-        rss: none(),
-        requests: null,
-        sites: [],
-        kind: null,
-        holders: [],
-      },
-    });
+    processes.set(process.process, process);
+  }
+  const labelled = new Set([...processes.values()].map(({ service }) => service));
+  for (const [service, label] of Object.entries(services)) {
+    if (!labelled.has(service)) {
+      throw new SetupError(`${at}/expect.json: fleet.json has no process of service ${service}`);
+    }
+    checkLabel(label, `${at}/expect.json: ${service}`);
   }
   rows(join(at, "readings.csv"), 4, ([process = "", time, rss, requests], where) => {
     const found = processes.get(process);
@@ -110,7 +103,12 @@ export function readFleet(folder, name) {
 export function writeFleet(folder, { name, endMs, processes, labels }) {
   const at = join(folder, name);
   mkdirSync(at, { recursive: true });
-  const listed = processes.map(({ rss, requests, sites, kind, holders, ...row }) => row);
+  const listed = processes.map(({ rss, requests, sites, kind, holders, ...row }) => ({
+    ...row,
+    ...(holders.length === 0
+      ? {}
+      : { holders: holders.map((one) => ({ ...one, line: textOf(one.line) })) }),
+  }));
   const write = (/** @type {string} */ file, /** @type {string} */ text) =>
     writeFileSync(join(at, file), text);
   write("fleet.json", `${JSON.stringify({ endMs, processes: listed }, null, 1)}\n`);
@@ -123,9 +121,7 @@ export function writeFleet(folder, { name, endMs, processes, labels }) {
       readings.push(`${process},${Math.round(time)},${Math.round(rss.values[row] ?? 0)},${rate}`);
     });
     for (const { stack, live } of sites) {
-      const text = stack
-        .map(({ function: call, file, line }) => `${call} ${file}:${line}`)
-        .join(";");
+      const text = stack.map(textOf).join(";");
       live.times.forEach((time, row) => {
         siteRows.push(
           `${process},${Math.round(time)},${Math.round(live.values[row] ?? 0)},${text}`,
@@ -137,6 +133,16 @@ export function writeFleet(folder, { name, endMs, processes, labels }) {
   if (siteRows.length > 1) {
     write("sites.csv", `${siteRows.join("\n")}\n`);
   }
+}
+
+/** @param {Fleet} fleet @returns {Fleet} */
+export function withoutAgents({ processes, labels, ...about }) {
+  const bare = Object.entries(labels).map(([service, { culprit, ...label }]) => [service, label]);
+  return {
+    ...about,
+    processes: processes.map((each) => ({ ...each, sites: [], holders: [] })),
+    labels: Object.fromEntries(bare),
+  };
 }
 
 /** @returns {Readings} */
@@ -174,13 +180,78 @@ function frameOf(text, where) {
   };
 }
 
+/** @param {any} each @param {string} where @returns {Process} */
+function processOf(each, where) {
+  if (typeof each?.process !== "string" || typeof each.service !== "string") {
+    throw new SetupError(`${where}: a process needs the texts process and service`);
+  }
+  const { process, service, version = "", instance = process, startedMs } = each;
+  const { endedMs = null, limitBytes = 0, holders = [] } = each;
+  if (
+    !Number.isFinite(startedMs) ||
+    (endedMs !== null && !(endedMs >= startedMs)) ||
+    !(limitBytes >= 0) ||
+    !Array.isArray(holders)
+  ) {
+    throw new SetupError(
+      `${where}: process ${process} needs startedMs, an endedMs that is null or later, and limitBytes from 0`,
+    );
+  }
+  return {
+    ...{ process, service, version: String(version), instance: String(instance) },
+    ...{ startedMs, endedMs, limitBytes, rss: none(), requests: null, sites: [], kind: null },
+    holders: holders.map((one) => holderOf(one, where)),
+  };
+}
+
+/** @param {any} label @param {string} where */
+function checkLabel(label, where) {
+  const { leak, startMs, version, culprit } = label ?? {};
+  if (typeof leak !== "boolean") {
+    throw new SetupError(`${where} needs leak: true or false`);
+  }
+  if (leak && (!Number.isFinite(startMs) || (version !== null && typeof version !== "string"))) {
+    throw new SetupError(
+      `${where} leaks, so it needs startMs, and a version that is a text or null`,
+    );
+  }
+  const isKnown = typeof culprit?.file === "string" && Array.isArray(culprit.functions);
+  if (leak && culprit !== undefined && !isKnown) {
+    throw new SetupError(`${where}: culprit needs the text file and the list functions`);
+  }
+}
+
+/** @param {unknown} value */
+function isRecord(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** @param {Frame} frame */
+function textOf({ function: call, file, line }) {
+  return `${call} ${file}:${line}`;
+}
+
+/** @param {any} holder @param {string} where @returns {Holder} */
+function holderOf({ line, path, type, bound }, where) {
+  if (typeof line !== "string" || !Array.isArray(path) || typeof type !== "string") {
+    throw new SetupError(`${where}: a holder needs the texts line and type, and the list path`);
+  }
+  const known = Number.isFinite(bound) && bound > 0 ? { bound } : {};
+  return { line: frameOf(line, where), path: path.map(String), type, ...known };
+}
+
 /** @param {string} path @returns {any} */
 function json(path) {
+  let found;
   try {
-    return JSON.parse(readFileSync(path, "utf8"));
+    found = JSON.parse(readFileSync(path, "utf8"));
   } catch (error) {
     throw new SetupError(`${path}: ${/** @type {Error} */ (error).message}`);
   }
+  if (!isRecord(found)) {
+    throw new SetupError(`${path}: needs a JSON object, as docs/fleetbench.md describes it`);
+  }
+  return found;
 }
 
 /**

@@ -7,6 +7,7 @@
  * Around it: versions with rolling deploys, daily and weekly traffic, restarts and kills at the limit, pods of different
  * ages, autoscaling, noisy hosts, missing readings, hours without a collector, agents on some instances.
  */
+import { trafficOf, versionsOf } from "./deploys.mjs";
 import { Random } from "./random.mjs";
 
 /** @typedef {import("./folder.mjs").Fleet} Fleet */
@@ -37,6 +38,7 @@ export const CAUSES = /** @type {const} */ ({
   "larger-cache": { leak: false, deploy: true },
   "bigger-model": { leak: false, deploy: true },
   "more-traffic": { leak: false, deploy: true },
+  "new-cache": { leak: false, deploy: true },
 });
 /** @typedef {keyof typeof CAUSES} Cause */
 
@@ -128,6 +130,9 @@ function serviceOf(service, cause, endMs, random) {
     crashesPerDay: random.chance(0.3) ? random.magnitude(0.05, 1) : 0,
     isRestartedDaily: random.chance(0.12),
     autoscaled: random.chance(0.25) ? random.whole(1, 5) : 0,
+    ...(cause === "new-cache"
+      ? newCacheOf(random, limit)
+      : { newCache: 0, newFillMs: HOUR, isNewLogarithmic: false, isBoundKnown: false }),
   };
   /** @type {Process[]} */
   const processes = [];
@@ -139,41 +144,13 @@ function serviceOf(service, cause, endMs, random) {
   return { processes, label };
 }
 
-/** Oldest first; the last one is deployed at `lastMs`. @param {Random} random @param {number} startMs @param {number} lastMs */
-function versionsOf(random, startMs, lastMs) {
-  const before = random.whole(1, 3);
-  const times = [startMs];
-  for (let at = 1; at < before; at++) {
-    times.push(
-      random.between(startMs + 0.5 * DAY, Math.max(startMs + 0.6 * DAY, lastMs - 0.4 * DAY)),
-    );
-  }
-  times.sort((a, b) => a - b);
-  const major = random.whole(0, 9);
-  const first = random.whole(0, 40);
-  return [...times, lastMs].map((timeMs, at) => ({
-    version: `${major}.${first + at}.0`,
-    timeMs,
-    // Each release changes the base a little.
-    base: 1 + random.normal() * 0.01,
-  }));
-}
-
-/** Requests a second at a time, by instance. @param {Random} random @param {Cause} cause @param {number} deployMs */
-function trafficOf(random, cause, deployMs) {
-  const mean = random.magnitude(0.5, 300);
-  const day = random.between(0.1, 0.9);
-  const weekend = cause === "weekly-load" ? random.between(0.1, 0.5) : random.between(0.3, 1.1);
-  const peak = random.between(0, 24);
-  const more = cause === "more-traffic" ? random.between(1.4, 3) : 1;
-  const phase = random.between(0, 100);
-  return (/** @type {number} */ timeMs) => {
-    const hour = timeMs / HOUR;
-    const local = new Date(timeMs - (peak - 14) * HOUR);
-    const isWeekend = local.getUTCDay() % 6 === 0;
-    const wave = 1 + day * Math.cos((2 * Math.PI * (hour - peak)) / 24);
-    const drift = 1 + 0.08 * Math.sin(hour / 3.1 + phase) + 0.05 * Math.sin(hour / 0.7 + 2 * phase);
-    return mean * wave * drift * (isWeekend ? weekend : 1) * (timeMs >= deployMs ? more : 1);
+/** In a line that no earlier version had. @param {Random} random @param {number} limit */
+function newCacheOf(random, limit) {
+  return {
+    newCache: limit * random.magnitude(0.02, 0.2),
+    newFillMs: random.magnitude(0.3 * HOUR, 20 * HOUR),
+    isNewLogarithmic: random.chance(0.3),
+    isBoundKnown: random.chance(0.5),
   };
 }
 
@@ -237,12 +214,18 @@ function livesOf(plan, shard, isExtra, random) {
         limitBytes: Math.round(plan.limit),
         ...life.readings,
         kind: null,
-        holders: [],
       });
       from = life.untilMs + random.between(5_000, 120_000);
     }
   });
   return lives;
+}
+
+/** The share of a cache that is filled after an amount of work. @param {number} work @param {number} fillMs @param {boolean} isLogarithmic */
+function filledAt(work, fillMs, isLogarithmic) {
+  return isLogarithmic
+    ? Math.min(1, Math.log(1 + (9 * work) / (3 * fillMs)) / Math.log(10))
+    : 1 - Math.exp(-work / fillMs);
 }
 
 /** @param {any} about */
@@ -270,6 +253,7 @@ function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent
   const sites = {
     /** @type {import("./folder.mjs").Readings} */ leak: { times: [], values: [] },
     /** @type {import("./folder.mjs").Readings} */ cache: { times: [], values: [] },
+    /** @type {import("./folder.mjs").Readings} */ stored: { times: [], values: [] },
     /** @type {import("./folder.mjs").Readings} */ load: { times: [], values: [] },
     /** @type {import("./folder.mjs").Readings} */ imports: { times: [], values: [] },
   };
@@ -284,17 +268,17 @@ function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent
     work += (rate / (peakRate * share)) * plan.pollMs;
     const now = rate / (2 * peakRate);
     highest = Math.max(highest, now);
-    const filled = plan.isLogarithmic
-      ? Math.min(1, Math.log(1 + (9 * work) / (3 * plan.fillMs)) / Math.log(10))
-      : 1 - Math.exp(-work / plan.fillMs);
-    const cache = cacheBytes * filled;
+    const cache = cacheBytes * filledAt(work, plan.fillMs, plan.isLogarithmic);
+    const stored = isLast
+      ? plan.newCache * filledAt(work, plan.newFillMs, plan.isNewLogarithmic)
+      : 0;
     const load = plan.load * (plan.sticky * highest + (1 - plan.sticky) * now);
     leaked = leaks ? (plan.perDay * (plan.isByRequest ? work : age)) / DAY : 0;
     const saw = plan.sawtooth * base * ((age % period) / period);
     wander = 0.9 * wander + plan.noise * base * 0.44 * random.normal();
     const spike = random.chance(0.002) ? base * random.between(0, 0.1) : 0;
     const start = plan.warmUp * (1 - Math.exp(-age / plan.warmUpMs));
-    const steady = base + model + start + cache + load + leaked;
+    const steady = base + model + start + cache + stored + load + leaked;
     const bytes = steady + saw + wander + spike;
     if (bytes >= plan.limit) {
       return { untilMs: time, readings: readingsOf() };
@@ -316,24 +300,37 @@ function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent
         sample(sites.cache, cache);
         sample(sites.load, load);
         sample(sites.imports, start + 0.3 * base);
+        if (stored > 0) {
+          sample(sites.stored, stored);
+        }
       }
     }
   }
   return { untilMs: until, readings: readingsOf() };
 
+  /** As the diagnosis of the process finds it. */
+  function boundedHolder() {
+    return {
+      line: frames("stored", "results.py", 63)[0],
+      path: ["module results", "stored", "field of functools._lru_cache_wrapper"],
+      type: "dict",
+      bound: 10_000,
+    };
+  }
+
+  /** @param {string} call @param {string} file @param {number} line */
+  function frames(call, file, line) {
+    return [
+      [call, `/srv/${plan.app}/${file}`, line],
+      ["handle", `/srv/${plan.app}/main.py`, 20],
+    ].map(([name, path, at]) => ({ function: name, file: path, line: at, kind: "python" }));
+  }
+
   function readingsOf() {
-    const frames = (
-      /** @type {string} */ call,
-      /** @type {string} */ file,
-      /** @type {number} */ line,
-    ) =>
-      [
-        [call, `/srv/${plan.app}/${file}`, line],
-        ["handle", `/srv/${plan.app}/main.py`, 20],
-      ].map(([name, path, at]) => ({ function: name, file: path, line: at, kind: "python" }));
     const all = [
       { stack: frames("remember", "state.py", 41), live: sites.leak },
       { stack: frames("cached", "cache.py", 12), live: sites.cache },
+      { stack: frames("stored", "results.py", 63), live: sites.stored },
       { stack: frames("work", "views.py", 77), live: sites.load },
       { stack: frames("<module>", "setup.py", 3), live: sites.imports },
     ];
@@ -341,6 +338,7 @@ function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent
       rss,
       requests: plan.knowsRequests ? requests : null,
       sites: all.filter(({ live }) => live.values.some((value) => value > 0)),
+      holders: plan.isBoundKnown && sites.stored.times.length > 0 ? [boundedHolder()] : [],
     });
   }
 }

@@ -4,9 +4,11 @@
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { fleetsIn, readFleet, writeFleet } from "../fleetbench/folder.mjs";
+import { readCourses, recordMissing } from "../fleetbench/courses.mjs";
+import { fleetsIn, readFleet, withoutAgents, writeFleet } from "../fleetbench/folder.mjs";
 import { generateFleet } from "../fleetbench/generate.mjs";
 import { atPrecision, scoreFleet, totalsOf } from "../fleetbench/score.mjs";
+import { stretchedFleet } from "../fleetbench/stretch.mjs";
 import { build } from "./build.mjs";
 import { runAsScript, SetupError } from "./command.mjs";
 
@@ -15,8 +17,10 @@ const usage = `usage: npm run fleetbench -- [OPTIONS]
 
   --seed N       makes the fleets of the seeds from N on; default: 1
   --count N      how many; default: ${USUAL_FLEETS}
+  --recordings DIR   makes them of recordings of leak-bench programs, which it writes there first if they are missing
   --fleets DIR   reads the fleets of a folder instead, in the format of docs/fleetbench.md
   --write DIR    writes the fleets that were made, in the same format
+  --no-agents    leaves out what agents saw, so that RSS alone decides
   --json         prints the document tidemark.fleetbench/1 instead of tables
   --misjudged    lists the services with a wrong answer
 
@@ -31,8 +35,10 @@ function wordsOf() {
         help: { type: "boolean", short: "h", default: false },
         seed: { type: "string", default: "1" },
         count: { type: "string", default: String(USUAL_FLEETS) },
+        recordings: { type: "string" },
         fleets: { type: "string" },
         write: { type: "string" },
+        "no-agents": { type: "boolean", default: false },
         json: { type: "boolean", default: false },
         misjudged: { type: "boolean", default: false },
       },
@@ -51,6 +57,16 @@ function whole(text, name) {
   return number;
 }
 
+/** @param {string | undefined} recordings @returns {Promise<(seed: number) => import("../fleetbench/folder.mjs").Fleet>} */
+async function makerOf(recordings) {
+  if (recordings === undefined) {
+    return generateFleet;
+  }
+  recordMissing(resolve(recordings), (line) => process.stderr.write(`${line}\n`));
+  const courses = await readCourses(resolve(recordings));
+  return (seed) => stretchedFleet(seed, courses);
+}
+
 async function fleetbench() {
   const words = wordsOf();
   if (words.help) {
@@ -62,18 +78,18 @@ async function fleetbench() {
   const names = folder === null ? [] : fleetsIn(folder);
   await build();
   const { RULES } = await import("../fleetbench/answers.mjs");
+  const make = await makerOf(words.recordings);
   /** @type {Map<string, import("../fleetbench/score.mjs").Scored[]>} */
   const scored = new Map([...RULES.keys()].map((name) => [name, []]));
   for (let at = 0; at < (folder === null ? count : names.length); at++) {
     const fleet =
-      folder === null
-        ? generateFleet(seed + at)
-        : readFleet(folder, /** @type {string} */ (names[at]));
+      folder === null ? make(seed + at) : readFleet(folder, /** @type {string} */ (names[at]));
     if (words.write !== undefined) {
       writeFleet(resolve(words.write), fleet);
     }
+    const judged = words["no-agents"] ? withoutAgents(fleet) : fleet;
     for (const [name, rule] of RULES) {
-      scored.get(name)?.push(...scoreFleet(fleet, rule));
+      scored.get(name)?.push(...scoreFleet(judged, rule));
     }
     process.stderr.write(`${fleet.name}: ${Object.keys(fleet.labels).length} services\n`);
   }

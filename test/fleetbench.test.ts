@@ -91,15 +91,59 @@ describe("a folder of labelled fleets", () => {
       ...{ services: 2, leaks: 1, precision: 1, recall: 1, versionRight: 1, culpritRight: 1 },
       ...{ falseRegressions: 0, falseAtAnyTime: 0 },
     });
+    const [first] = fleet.processes;
+    first?.holders.push({
+      line: { function: "keep", file: "shop.py", line: 7, kind: "python" },
+      ...{ path: ["module shop", "kept"], type: "dict", bound: 500 },
+    });
     const copy = join(scratch(), "copy");
     writeFleet(copy, fleet);
-    expect(scoreFleet(readFleet(copy, "one"), own as NonNullable<typeof own>)).toEqual(rows);
+    const again = readFleet(copy, "one");
+    expect(again.processes[0]?.holders).toEqual(first?.holders);
+    expect(scoreFleet(again, own as NonNullable<typeof own>)).toEqual(rows);
   });
 
   test.each([
     ["no such folder", {}, "absent", /absent does not exist/],
+    ["a file for a folder", {}, "fleets/one/fleet.json", /fleet\.json is a file/],
+    ["a list of null", { "fleet.json": "null" }, "fleets", /fleet\.json: needs a JSON object/],
     ["no label file", { "expect.json": "" }, "fleets", /expect\.json/],
     ["a list without processes", { "fleet.json": '{"endMs": 1}' }, "fleets", /needs endMs/],
+    [
+      "a process without a start",
+      { "fleet.json": '{"endMs": 1, "processes": [{"process": "a", "service": "mail"}]}' },
+      "fleets",
+      /fleet\.json: process a needs startedMs/,
+    ],
+    [
+      "a process that is listed twice",
+      { "fleet.json": JSON.stringify({ endMs: END, processes: [...lives(), lives()[0]] }) },
+      "fleets",
+      /shop-0-1 is listed twice/,
+    ],
+    [
+      "a label of an unknown service",
+      { "expect.json": '{"services": {"other": {"leak": false}}}' },
+      "fleets",
+      /no process of service other/,
+    ],
+    [
+      "a label of a leak without its start",
+      { "expect.json": '{"services": {"mail": {"leak": true, "version": "2"}}}' },
+      "fleets",
+      /mail leaks, so it needs startMs/,
+    ],
+    [
+      "a holder without its line",
+      {
+        "fleet.json": JSON.stringify({
+          endMs: END,
+          processes: lives().map((life) => ({ ...life, holders: [{ path: [], type: "dict" }] })),
+        }),
+      },
+      "fleets",
+      /a holder needs the texts line and type/,
+    ],
     [
       "a time that is not a number",
       { "readings.csv": "\nshop-0-1,x,1," },

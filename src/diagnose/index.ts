@@ -10,6 +10,7 @@ export { holderEvidenceOf } from "./evidence/holder_evidence.js";
 export { restrictedTo } from "./evidence/selection.js";
 export { evidenceOfSnapshots } from "./evidence/snapshot_evidence.js";
 export { growingTypes } from "./evidence/type_growth.js";
+export { lineHolders } from "./fleet/bounded_lines.js";
 export { diagnoseService } from "./fleet/diagnose_fleet.js";
 export type {
   FleetProcess,

@@ -1,8 +1,8 @@
 /** Verdicts of the streams, made in the background: the diagnosis of each recording so far. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { lineHolders } from "../diagnose/index.js";
 import { diagnoseRecording } from "../inspect/recorded/index.js";
 import type { Millis, TimeMs } from "../model/base/units.js";
-import { ownFrame } from "../model/documents/own_code.js";
 import { reasonOf } from "../model/errors/reason.js";
 import { isUnknown } from "../model/profile/imported.js";
 import { openRecording } from "../recording/reader.js";
@@ -102,7 +102,8 @@ export class Verdicts {
     const begun = performance.now();
     const recording = openRecording(this.#files.pathOf(stream), () => true);
     const pause = () => sleep(0);
-    const { verdict, growth, suspects } = await diagnoseRecording(recording, pause);
+    const diagnosis = await diagnoseRecording(recording, pause);
+    const { verdict, growth } = diagnosis;
     const tookMs = performance.now() - begun;
     await this.#store.putVerdict({
       stream,
@@ -111,12 +112,7 @@ export class Verdicts {
       growthBytesPerHour: growth.bytesPerHour,
       limitBytes: growth.limitBytes,
       msToLimit: growth.msToLimit,
-      holders: suspects.flatMap(({ stack, holder }) => {
-        const line = ownFrame(stack);
-        return line === undefined || holder === undefined
-          ? []
-          : [{ line, path: holder.path, type: holder.type }];
-      }),
+      holders: lineHolders(diagnosis),
     });
     return tookMs;
   }

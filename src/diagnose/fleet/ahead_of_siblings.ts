@@ -31,13 +31,23 @@ export function isAhead(
   siblings: readonly Unloaded[],
   rate: number,
   window: Window,
+  rises: Rises = risesIn([...own, ...siblings], window),
 ): boolean {
-  const [rise] = own.length === 1 ? own.flatMap((each) => riseIn(each, window)) : [];
-  const others = siblings.flatMap((each) => riseIn(each, window));
+  const [rise] = own.length === 1 ? own.flatMap((each) => rises.get(each) ?? []) : [];
+  const others = siblings.flatMap((each) => rises.get(each) ?? []);
   return (
     rise === undefined ||
     others.length < FEWEST_SIBLINGS - 1 ||
     rise - median(others) >= LEAST_AHEAD * rate * (2 / 3) * (window.endMs - window.startMs)
+  );
+}
+
+/** From the first third of a window to its last, of the processes that lived throughout. */
+export type Rises = ReadonlyMap<Unloaded, Bytes>;
+
+export function risesIn(processes: readonly Unloaded[], window: Window): Rises {
+  return new Map(
+    processes.flatMap((each) => riseIn(each, window).map((rise) => [each, rise] as const)),
   );
 }
 
@@ -50,7 +60,7 @@ export function fillsAgain(own: readonly Unloaded[], siblings: readonly Unloaded
   return own.length > 1 && Math.max(...levels(own)) <= median(levels(siblings));
 }
 
-/** From the first third of a window to its last. Nothing if the process did not live throughout. */
+/** Nothing if the process did not live throughout. */
 function riseIn({ rss }: Unloaded, { startMs, endMs }: Window): Bytes[] {
   const third = (endMs - startMs) / 3;
   const { times, values } = rss;

@@ -159,6 +159,16 @@ test("a leak that passes its limit soon is not cleared, nor is one that its line
   expect(shown.suspects[0]?.line.function).toBe("remember");
 });
 
+test("growth that began hours ago within a level week, and will pass the limit, is a leak", () => {
+  const late = (mib: number) => (hours: number) => mib * Math.max(0, hours - (8 * 24 - 6.5));
+  const of = (mib: number) =>
+    diagnosisOf(three({ version: "1.0", fromDaysAgo: 8, mib: late(mib) })).versions[0];
+  expect(of(60)).toMatchObject({ shape: "leaking" });
+  expect(of(60)?.windowMs).toBeLessThan(7 * HOUR);
+  // It rises by less than 8 % of the limit.
+  expect(of(10)?.shape).not.toBe("leaking");
+});
+
 test("load that is not known is no early leak: a deploy before the morning", () => {
   const lives = (version: string, fromHours: number, toHours: number | null) =>
     three({

@@ -20,6 +20,8 @@ export interface Life {
   readonly siteMib?: (hours: number) => number;
   /** In place of that site: what functions hold, as a sampler sees it. */
   readonly lines?: Readonly<Record<string, (hours: number) => number>>;
+  /** The bound of the cache that holds what a function of `lines` allocates; 0: a dict without a bound. */
+  readonly bounds?: Readonly<Record<string, number>>;
 }
 
 /** Readings every 10 minutes, with a daily load of 40 MiB and noise of 2 MiB. */
@@ -32,6 +34,7 @@ export function processOf({
   withSites,
   siteMib = mib,
   lines,
+  bounds = {},
 }: Life): FleetProcess {
   const startedMs = END - fromDaysAgo * DAY;
   const endedMs = toDaysAgo === undefined ? null : END - toDaysAgo * DAY;
@@ -45,8 +48,10 @@ export function processOf({
     values.push(MIB * (300 + 5 * instance + load + grown + 2 * noise(time / 6e4 + instance)));
     live.push(MIB * siteMib((time - startedMs) / HOUR));
   }
+  const lineOf = (name: string) =>
+    ({ function: name, file: "/srv/app/state.py", line: 41, kind: "python" }) as const;
   const site = (name: string, values: readonly number[]) => ({
-    stack: [{ function: name, file: "/srv/app/state.py", line: 41, kind: "python" as const }],
+    stack: [lineOf(name)],
     live: { times, values },
   });
   const sampled = (mibAt: (hours: number) => number) =>
@@ -70,7 +75,10 @@ export function processOf({
           ? [site("remember", live)]
           : [],
     kind: null,
-    holders: [],
+    holders: Object.entries(bounds).map(([name, bound]) => ({
+      ...{ line: lineOf(name), path: ["module app.state", name], type: "dict" },
+      ...(bound > 0 ? { bound } : {}),
+    })),
   };
 }
 

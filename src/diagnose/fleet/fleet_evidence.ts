@@ -37,6 +37,8 @@ export interface FleetProcess {
 
 export interface LineHolder extends FleetHolderJson {
   readonly line: FrameJson;
+  /** The number of items at which it drops old ones; absent: none is known. */
+  readonly bound?: number;
 }
 
 /** Live bytes of one allocation site. */

@@ -10,6 +10,7 @@
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { FleetShape } from "../../model/documents/fleet_diagnosis_document.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
+import { firstFrom } from "../series/medians.js";
 import { median } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
 import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
@@ -38,6 +39,8 @@ const LEAST_SURE_MS = 8 * HOUR_MS;
  * is sure, and the least rise as a share of the limit. */
 const SURE_TO_COME = 0.5;
 const LEAST_FATAL = 0.08;
+/** A curve does not rise by more than a few times what its processes do: the share of that rise which one of them moves by. */
+const LEAST_OF_FATAL = 0.25;
 /** No daily load: the low end of the interval as a share of the rate, and the rise as a share of the level. */
 const STRAIGHT = { low: 0.8, share: 0.1 };
 /** For less than five days, load that was removed only in part can look like growth of this share of its range. */
@@ -108,17 +111,24 @@ function growthIn(
   isPart: boolean,
 ): GroupGrowth | null {
   const window = { startMs: endMs - windowMs, endMs };
+  const limits = processes.flatMap(({ process }) => process.limitBytes || []);
+  const limit = limits.length === 0 ? 0 : Math.min(...limits);
+  const isShort = isPart && windowMs < LEAST_SURE_MS;
+  if (isShort && !movesFar(processes, window, LEAST_OF_FATAL * LEAST_FATAL * limit)) {
+    return null;
+  }
   const whole = ageCurve(processes, window);
   if (whole === null) {
     return null;
   }
   const byTime = whole.axis === "age" ? withoutStartUp(whole) : whole;
+  if (isShort && !mayBeFatal(byTime, limit)) {
+    return null;
+  }
   const best = lastingByBest(byTime, z);
   const { curve, lasting, isByWork } = best ?? { curve: byTime, lasting: null, isByWork: false };
   const lengthMs = (curve.times.at(-1) ?? 0) - (curve.times[0] ?? 0);
   const level = levelOf(processes, endMs);
-  const limits = processes.flatMap(({ process }) => process.limitBytes || []);
-  const limit = limits.length === 0 ? 0 : Math.min(...limits);
   const about = { windowMs: Math.min(windowMs, lengthMs + curve.binMs), curve, level, limit };
   if (lasting === null) {
     return { ...NOTHING, ...about, isByWork, isFatal: false, isOnlyYoung: false, shape: "short" };
@@ -180,6 +190,35 @@ function growthIn(
   return { ...lasting, ...interval, ...about, isByWork, isFatal, isOnlyYoung, shape };
 }
 
+/** Whether some process has readings in the window that differ by so many bytes. */
+function movesFar(
+  processes: readonly Unloaded[],
+  { startMs, endMs }: { readonly startMs: TimeMs; readonly endMs: TimeMs },
+  bytes: Bytes,
+): boolean {
+  return processes.some(({ rss: { times, values } }) => {
+    let [least, most] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    for (let at = firstFrom(times, startMs); at < times.length; at++) {
+      if ((times[at] as number) > endMs) {
+        break;
+      }
+      least = Math.min(least, values[at] as number);
+      most = Math.max(most, values[at] as number);
+    }
+    return most - least > bytes;
+  });
+}
+
+/** Whether it rises far enough for a leak that will pass the limit. Costs less than fits. */
+function mayBeFatal({ times, values, workTimes }: AgeCurve, limit: Bytes): boolean {
+  return (
+    limit > 0 &&
+    [times, workTimes ?? times].some(
+      (axis) => assessGrowth({ times: axis, values }).rise > LEAST_FATAL * limit,
+    )
+  );
+}
+
 /** Over time, or over the requests if growth follows them more closely. `slowing`: of lasting_growth.ts. null: too few points. */
 export function lastingByBest(
   byTime: AgeCurve,
@@ -236,7 +275,7 @@ function withoutStartUp(curve: AgeCurve): AgeCurve {
 }
 
 /** Median RSS at the end of the running processes, otherwise of all. */
-function levelOf(processes: readonly Unloaded[], endMs: TimeMs): Bytes {
+export function levelOf(processes: readonly Unloaded[], endMs: TimeMs): Bytes {
   const running = processes.filter(({ process }) => (process.endedMs ?? endMs) >= endMs);
   const last = (running.length > 0 ? running : processes).flatMap(
     ({ process }) => process.rss.values.at(-1) ?? [],

@@ -1,4 +1,5 @@
 /** One version of a service, judged: all its processes, and the instances that differ from their siblings. */
+import { isBounded } from "./bounded_lines.js";
 import type { FleetProcess } from "./fleet_evidence.js";
 import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
 import type { Unloaded } from "./load_removal.js";
@@ -74,7 +75,10 @@ export function judged(
     others,
     own,
   );
-  const [newLine] = newLines(seen, before, { ...settled, z: own.z });
+  const known = version.processes.map(({ process }) => process);
+  const newLine = newLines(seen, before, { ...settled, z: own.z }).find(
+    ({ line }) => !isBounded(line, known),
+  );
   return {
     ...version,
     seen,

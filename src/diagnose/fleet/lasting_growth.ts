@@ -12,7 +12,15 @@
  */
 import type { Millis } from "../../model/base/units.js";
 import type { AgeCurve } from "./age_curve.js";
-import { type Fit, leastSquares, residualsOf, type Values } from "./least_squares.js";
+import {
+  equationsOf,
+  type Fit,
+  fitOf,
+  residualsOf,
+  type Values,
+  withColumn,
+  withoutColumn,
+} from "./least_squares.js";
 
 /** Bytes per ms, with the union of the intervals of all fits that are nearly as good as the best one. */
 export interface LastingGrowth {
@@ -77,8 +85,8 @@ export function lastingGrowth(
   const ages = Float64Array.from(times, (time) => (time - first) / lengthMs);
   const ones = new Float64Array(ages.length).fill(1);
   const line = [ones, ages, ...(followsDays ? waves(times, lengthMs) : [])];
-  const level = line.filter((column) => column !== ages);
-  const straight = leastSquares(line, values, weights);
+  const ofLine = equationsOf(line, values, weights);
+  const straight = fitOf(ofLine);
   const fits: Candidate[] = [];
   const week = 1 + (7 * DAY_MS) / lengthMs;
   const add = (
@@ -105,16 +113,16 @@ export function lastingGrowth(
   ];
   for (const { share, at: filledAt } of shapes) {
     const filled = ages.map((age) => filledAt(age));
-    const both = leastSquares([...line, filled], values, weights);
+    const ofBoth = withColumn(ofLine, filled);
+    const both = fitOf(ofBoth);
     if (both !== null && (both.factors.at(-1) as number) > 0) {
       const error = both.errors[1] as number;
       if ((both.factors[1] as number) >= 0) {
         const rate = both.factors[1] as number;
-        add(both, filledAt, { share, columns: [...line, filled], rate, error });
+        add(both, filledAt, { share, columns: ofBoth.columns, rate, error });
       } else {
-        const columns = [...level, filled];
-        const fill = leastSquares(columns, values, weights);
-        add(fill, filledAt, { share, columns, rate: 0, error });
+        const ofFill = withoutColumn(ofBoth, line.indexOf(ages));
+        add(fitOf(ofFill), filledAt, { share, columns: ofFill.columns, rate: 0, error });
       }
     }
   }

@@ -1,7 +1,7 @@
 /** Linear least squares with a few unknowns. */
 
 /** A column of the equations: a value for each reading. */
-export type Values = readonly number[] | Float64Array;
+export type Values = Float64Array;
 
 export interface Fit {
   /** By column. */
@@ -12,23 +12,74 @@ export interface Fit {
   readonly squares: number;
 }
 
+/** Columns with the products of all pairs of them, and of each with the values. */
+export interface Equations {
+  readonly columns: readonly Values[];
+  readonly values: Values;
+  readonly weights: Values | null;
+  /** By column: with itself and each later one, and last with the values. */
+  readonly products: readonly (readonly number[])[];
+}
+
 /** By the normal equations; null if the columns depend on each other. */
 export function leastSquares(
   columns: readonly Values[],
   values: Values,
   weights: Values | null = null,
 ): Fit | null {
+  return fitOf(equationsOf(columns, values, weights));
+}
+
+export function equationsOf(
+  columns: readonly Values[],
+  values: Values,
+  weights: Values | null,
+): Equations {
+  const products = columns.map((column, i) =>
+    [...columns.slice(i), values].map((other) => product(column, other, weights)),
+  );
+  return { columns, values, weights, products };
+}
+
+/** With one more column; the products of the others are kept. */
+export function withColumn(
+  { columns, values, weights, products }: Equations,
+  column: Values,
+): Equations {
+  const more = products.map((line, i) => [
+    ...line.slice(0, -1),
+    product(columns[i] as Values, column, weights),
+    line.at(-1) as number,
+  ]);
+  const last = [product(column, column, weights), product(column, values, weights)];
+  return { columns: [...columns, column], values, weights, products: [...more, last] };
+}
+
+/** Without one column. */
+export function withoutColumn(
+  { columns, values, weights, products }: Equations,
+  without: number,
+): Equations {
+  const others = <T>(all: readonly T[]) => all.filter((_, at) => at !== without);
+  const fewer = products.map((line, i) =>
+    without < i ? line : line.filter((_, at) => at !== without - i),
+  );
+  return { columns: others(columns), values, weights, products: others(fewer) };
+}
+
+/** null if the columns depend on each other. */
+export function fitOf({ columns, values, weights, products }: Equations): Fit | null {
   const size = columns.length;
   const matrix = columns.map(() => new Array<number>(2 * size + 1).fill(0));
   matrix.forEach((line, i) => {
-    const column = columns[i] as Values;
+    const row = products[i] as readonly number[];
     // The matrix is symmetric.
     for (let j = i; j < size; j++) {
-      line[j] = product(column, columns[j] as Values, weights);
+      line[j] = row[j - i] as number;
       (matrix[j] as number[])[i] = line[j] as number;
     }
     line[size + i] = 1;
-    line[2 * size] = product(column, values, weights);
+    line[2 * size] = row[size - i] as number;
   });
   if (!solve(matrix, size)) {
     return null;

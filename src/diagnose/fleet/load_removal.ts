@@ -11,7 +11,7 @@
  */
 
 import type { Bytes } from "../../model/base/units.js";
-import { dailyLoad, hourly, slopeOf } from "../series/daily_load.js";
+import { dailyLoad, type HourlyLevels, hourly, slopeOf } from "../series/daily_load.js";
 import { firstFrom, reorderedQuantile } from "../series/medians.js";
 import type { Readings } from "../series/readings.js";
 import type { FleetProcess } from "./fleet_evidence.js";
@@ -77,7 +77,7 @@ export function withoutLoad(processes: readonly FleetProcess[]): WithoutLoad {
   if (processes.every(({ requests }) => requests !== null)) {
     return { processes: withoutRequests(processes), by: "requests" };
   }
-  const matured = processes.map((process) => hourly(mature(process)));
+  const matured = processes.map(({ rss, startedMs }) => hourly(rss, startedMs + MATURE_MS));
   const load = dailyLoad(matured, FEWEST_DAYS);
   if (load === null) {
     return {
@@ -88,7 +88,7 @@ export function withoutLoad(processes: readonly FleetProcess[]): WithoutLoad {
   return {
     processes: processes.map((process, at) => {
       const { times, values } = process.rss;
-      const share = shareOf(matured[at] as Levels, load);
+      const share = shareOf(matured[at] as HourlyLevels, load);
       const rest = values.map((value, at) => value - share * load(times[at] as number));
       return { process, rss: { times, values: rest }, work: null };
     }),
@@ -96,90 +96,105 @@ export function withoutLoad(processes: readonly FleetProcess[]): WithoutLoad {
   };
 }
 
-function mature({ rss: { times, values }, startedMs }: FleetProcess): Readings {
-  const from = firstFrom(times, startedMs + MATURE_MS);
-  return { times: times.slice(from), values: values.slice(from) };
-}
-
-/** By hour since 1970. */
-type Levels = ReadonlyMap<number, number>;
-
 /** How much of the service's mean load one process has. */
-function shareOf(levels: Levels, load: (timeMs: number) => number): number {
-  const rows: [number, number][] = [];
-  for (const [hour, level] of levels) {
-    const next = levels.get(hour + 1);
-    if (next !== undefined) {
-      const middle = (hour + 0.5) * HOUR_MS;
-      rows.push([load(middle + HOUR_MS) - load(middle), next - level]);
+function shareOf({ first, levels }: HourlyLevels, load: (timeMs: number) => number): number {
+  const [usual, changes] = [[] as number[], [] as number[]];
+  for (let at = 1; at < levels.length; at++) {
+    const change = (levels[at] as number) - (levels[at - 1] as number);
+    if (!Number.isNaN(change)) {
+      const middle = (first + at - 0.5) * HOUR_MS;
+      usual.push(load(middle + HOUR_MS) - load(middle));
+      changes.push(change);
     }
   }
-  return rows.length < FEWEST_OF_SHARE ? 1 : Math.min(MOST_SHARE, Math.max(0, slopeOf(rows)));
+  return usual.length < FEWEST_OF_SHARE
+    ? 1
+    : Math.min(MOST_SHARE, Math.max(0, slopeOf(usual, changes)));
 }
 
 function withoutRequests(processes: readonly FleetProcess[]): Unloaded[] {
-  const courses = processes.map((process) => ({
-    process,
-    rates: ratesOf(process.requests ?? { times: [], values: [] }),
-    columns: [[], [], []] as Columns,
-    changes: [] as number[],
-  }));
-  for (const { process, rates, columns, changes } of courses) {
-    const levels = hourly(process.rss);
-    for (const [hour, level] of levels) {
-      const next = levels.get(hour + 1);
-      const isMature = hour * HOUR_MS >= process.startedMs + HOUR_MS;
-      const [from, to] = [rates((hour + 0.5) * HOUR_MS), rates((hour + 1.5) * HOUR_MS)];
-      if (next !== undefined && isMature && from !== null && to !== null) {
-        columns[0].push(1);
-        columns[1].push(to.now - from.now);
-        columns[2].push(to.highest - from.highest);
-        changes.push(next - level);
-      }
-    }
-  }
-  const all = courses.flatMap(({ changes }) => changes);
+  const courses = processes.map((process) => {
+    const rates = ratesOf(process.requests ?? { times: [], values: [] });
+    return { process, rates, ...changesWith(process, rates) };
+  });
+  const all = joined(courses.map(({ changes }) => changes));
   if (all.length < FEWEST_CHANGES) {
     return processes.map((process) => ({ process, rss: process.rss, work: null }));
   }
   const usual = nonNegative(
-    [0, 1, 2].map((at) => courses.flatMap(({ columns }) => columns[at] as number[])) as Columns,
+    [0, 1, 2].map((at) =>
+      joined(courses.map(({ columns }) => columns[at] as Float64Array)),
+    ) as Columns,
     all,
   );
   return courses.map(({ process, rates, columns, changes }) => {
     const [, byRate, byHighest] =
       changes.length < FEWEST_OF_OWN ? usual : nonNegative(columns, changes);
     const { times, values } = process.rss;
+    const now = times.map((time) => levelAt(rates.now, time));
     const rest = values.map((value, at) => {
-      const rate = rates(times[at] as number);
-      return rate === null ? value : value - byRate * rate.now - byHighest * rate.highest;
+      const rate = now[at] as number;
+      return Number.isNaN(rate)
+        ? value
+        : value - byRate * rate - byHighest * levelAt(rates.highest, times[at] as number);
     });
-    const work = worked(times, (time) => rates(time)?.now ?? null);
-    return { process, rss: { times, values: rest }, work };
+    return { process, rss: { times, values: rest }, work: worked(times, now) };
   });
 }
 
+/** Changes of memory from hour to hour, with those of the requests, once the process has run for an hour. */
+function changesWith({ rss, startedMs }: FleetProcess, { now, highest }: Rates) {
+  const { first, levels } = hourly(rss);
+  const [ones, byRate, byHighest, changes] = Array.from(
+    { length: 4 },
+    () => new Float64Array(levels.length),
+  ) as [Float64Array, Float64Array, Float64Array, Float64Array];
+  let count = 0;
+  for (let at = 0; at + 1 < levels.length; at++) {
+    const change = (levels[at + 1] as number) - (levels[at] as number);
+    const hour = first + at;
+    const [from, to] = [(hour + 0.5) * HOUR_MS, (hour + 1.5) * HOUR_MS];
+    const rate = levelAt(now, to) - levelAt(now, from);
+    if (hour * HOUR_MS >= startedMs + HOUR_MS && !Number.isNaN(change + rate)) {
+      ones[count] = 1;
+      byRate[count] = rate;
+      byHighest[count] = levelAt(highest, to) - levelAt(highest, from);
+      changes[count++] = change;
+    }
+  }
+  const seen = (column: Float64Array) => column.subarray(0, count);
+  return {
+    columns: [seen(ones), seen(byRate), seen(byHighest)] as Columns,
+    changes: seen(changes),
+  };
+}
+
 /** The sum of requests, with the last known rate where none is known. */
-function worked(
-  times: readonly number[],
-  rateAt: (timeMs: number) => number | null,
-): readonly number[] {
+function worked(times: readonly number[], rates: readonly number[]): readonly number[] {
   let [sum, rate] = [0, 0];
   return times.map((time, at) => {
-    rate = rateAt(time) ?? rate;
+    const now = rates[at] as number;
+    rate = Number.isNaN(now) ? rate : now;
     sum += at === 0 ? 0 : (rate * (time - (times[at - 1] as number))) / 1000;
     return sum;
   });
 }
 
 /** Ones, changes of the rate, and changes of the highest rate. */
-type Columns = [number[], number[], number[]];
+type Columns = [Float64Array, Float64Array, Float64Array];
+
+function joined(parts: readonly Float64Array[]): Float64Array {
+  const all = new Float64Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
 
 /** A constant and two factors that are not negative. */
-function nonNegative(
-  columns: Columns,
-  changes: readonly number[],
-): readonly [number, number, number] {
+function nonNegative(columns: Columns, changes: Float64Array): readonly [number, number, number] {
   const both = leastSquares(columns, changes)?.factors;
   if (both !== undefined && (both[1] as number) >= 0 && (both[2] as number) >= 0) {
     return both as [number, number, number];
@@ -188,26 +203,31 @@ function nonNegative(
   return [constant, Math.max(0, rate), 0];
 }
 
-/** The rate at a time, smoothed over the hour, and the highest such rate up to it. null: none is known. */
-function ratesOf(
-  requests: Readings,
-): (timeMs: number) => { readonly now: number; readonly highest: number } | null {
-  const levels = hourly(requests);
-  const hours = [...levels.keys()].sort((a, b) => a - b);
-  const highest = new Map<number, number>();
+/** Requests a second by hour, and the most of any hour until then. */
+interface Rates {
+  readonly now: HourlyLevels;
+  readonly highest: HourlyLevels;
+}
+
+function ratesOf(requests: Readings): Rates {
+  const now = hourly(requests);
   let most = 0;
-  for (const hour of hours) {
-    most = Math.max(most, levels.get(hour) as number);
-    highest.set(hour, most);
+  const highest = now.levels.map((level) => {
+    most = Math.max(most, Number.isNaN(level) ? 0 : level);
+    return Number.isNaN(level) ? level : most;
+  });
+  return { now, highest: { first: now.first, levels: highest } };
+}
+
+/** Between the middles of hours. NaN: unknown. */
+function levelAt({ first, levels }: HourlyLevels, timeMs: number): number {
+  const hours = timeMs / HOUR_MS - 0.5;
+  const hour = Math.floor(hours);
+  const at = hour - first;
+  const from = at >= 0 && at < levels.length ? (levels[at] as number) : Number.NaN;
+  const to = at >= -1 && at + 1 < levels.length ? (levels[at + 1] as number) : Number.NaN;
+  if (Number.isNaN(from) || Number.isNaN(to)) {
+    return Number.isNaN(from) ? to : from;
   }
-  const at = (kept: Map<number, number>, hours: number): number | null => {
-    const hour = Math.floor(hours);
-    const [from, to] = [kept.get(hour), kept.get(hour + 1)];
-    return from === undefined ? (to ?? null) : from + (hours - hour) * ((to ?? from) - from);
-  };
-  return (timeMs) => {
-    const hours = timeMs / HOUR_MS - 0.5;
-    const [now, top] = [at(levels, hours), at(highest, hours)];
-    return now === null || top === null ? null : { now, highest: top };
-  };
+  return from + (hours - hour) * (to - from);
 }

@@ -58,6 +58,21 @@ test.each<[string, Lines, Lines]>([
   }
 });
 
+test("a cache that is new and knows its bound is not accused by its line, however slowly it fills", () => {
+  const verdict = (bound: number, hours: number) =>
+    diagnosisOf([
+      ...before(hours, { imports }),
+      ...after(hours, { imports, stored: fills(250, 40) }).map((life) => ({
+        ...life,
+        bounds: { stored: bound },
+      })),
+    ]).verdict.kind;
+  expect(verdict(0, 3)).toBe("python-leak");
+  for (const hours of [3, 9, 24, 40]) {
+    expect([hours, verdict(10_000, hours)]).not.toEqual([hours, "python-leak"]);
+  }
+});
+
 test("the leak of a new line began with its version, although RSS of the one before grew alike", () => {
   const lines = (slow: number): Lines => ({
     imports,

@@ -12,7 +12,8 @@
  * A leak has k = 1, what fills in T falls behind (k = 0.87 when the age is T/2, 0.75 when it is T), and load that came with a
  * deploy has k = 0. Lines move with each version, so functions are compared, by name and file.
  *
- * Where it fails: a cache that only the new version has, and that takes several times as long to fill as the version is old.
+ * Where it fails: a cache that only the new version has, that takes several times as long to fill as the version is old, and
+ * whose bound is unknown (bounded_lines.ts).
  */
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";

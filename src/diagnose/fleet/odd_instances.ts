@@ -5,8 +5,14 @@ import { smallestRise } from "../series/growth.js";
 import { medianOf } from "../series/medians.js";
 import { median, theilSenSlope } from "../series/trend.js";
 import { ageCurve } from "./age_curve.js";
-import { FEWEST_SIBLINGS, fillsAgain, isAhead, type Window } from "./ahead_of_siblings.js";
-import { type GroupGrowth, groupGrowth, type Judging, WINDOWS_MS } from "./group_growth.js";
+import { FEWEST_SIBLINGS, fillsAgain, isAhead, risesIn, type Window } from "./ahead_of_siblings.js";
+import {
+  type GroupGrowth,
+  groupGrowth,
+  type Judging,
+  levelOf,
+  WINDOWS_MS,
+} from "./group_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
 import { siblingsDidAlike } from "./precedent.js";
 import { withoutSiblings } from "./sibling_course.js";
@@ -37,10 +43,25 @@ export function oddInstances(
   processes: readonly Unloaded[],
   judging: Judging,
 ): readonly OddInstance[] {
-  if (new Set(processes.map(({ process }) => process.instance)).size < FEWEST_SIBLINGS) {
+  const lives = byInstance(processes);
+  if (lives.size < FEWEST_SIBLINGS) {
     return [];
   }
   const window = windowOf(processes, judging.endMs);
+  const windowMs = window.endMs - window.startMs;
+  const rises = risesIn(processes, window);
+  const isFurther = (instance: string, rate: number) => {
+    const own = lives.get(instance) as Unloaded[];
+    const siblings = processes.filter(({ process }) => process.instance !== instance);
+    return isAhead(own, siblings, rate, window, rises) && !fillsAgain(own, siblings);
+  };
+  // Costs less than to remove from all of them what they share.
+  const mayBeOdd = [...lives].some(([instance, own]) =>
+    isFurther(instance, smallestRise(LEAST_LENGTH_MS, levelOf(own, judging.endMs)) / windowMs),
+  );
+  if (!mayBeOdd) {
+    return [];
+  }
   const instances = byInstance(withoutSiblings(processes, window));
   const courses = [...instances].flatMap(([instance, own]) => {
     const curve = ageCurve(own, window);
@@ -89,13 +110,9 @@ export function oddInstances(
   }
   return odd
     .filter(({ instance, growth }) => {
-      const isOwn = ({ process }: Unloaded) => process.instance === instance;
-      const [own, siblings] = [processes.filter(isOwn), processes.filter((each) => !isOwn(each))];
-      return (
-        isAhead(own, siblings, growth.rate, window) &&
-        !fillsAgain(own, siblings) &&
-        !siblingsDidAlike(own, siblings, window)
-      );
+      const own = lives.get(instance) as Unloaded[];
+      const siblings = processes.filter(({ process }) => process.instance !== instance);
+      return isFurther(instance, growth.rate) && !siblingsDidAlike(own, siblings, window);
     })
     .map((each) => ({ ...each, growth: withSites(each.growth, each.processes, judging) }))
     .filter(({ growth }) => growth.shape === "leaking")

@@ -12,6 +12,7 @@ import type { FrameJson } from "../../model/documents/documents.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
 import { median } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
+import { isBounded } from "./bounded_lines.js";
 import { linesOf } from "./fleet_suspects.js";
 import type { GroupGrowth, Judging } from "./group_growth.js";
 import { LEAST_LASTING_MS, LEAST_SURE, lastingByBest, WINDOWS_MS } from "./group_growth.js";
@@ -59,7 +60,10 @@ export function withSites(
   const lastingOf = (curve: AgeCurve) => lastingByBest(curve, z, SLOWING_FINE)?.lasting ?? null;
   const isUsual = (line: FrameJson, curve: AgeCurve, rate: number) => {
     const lengthMs = lengthOf(curve);
-    return didAlikeBefore(line, { rise: rate * lengthMs, lengthMs }, before);
+    return (
+      isBounded(line, [...unloaded.keys()]) ||
+      didAlikeBefore(line, { rise: rate * lengthMs, lengthMs }, before)
+    );
   };
   if (growth.shape === "leaking") {
     if (growth.isFatal || growth.windowMs >= LEAST_UNEXPLAINED_MS) {

@@ -9,7 +9,7 @@
  * one, whichever days and time zone it has. Growth does not change the strength, because it is constant while the course
  * rises and falls.
  */
-import { mediansOf } from "./medians.js";
+import { binnedMedians, firstFrom } from "./medians.js";
 import type { Readings } from "./readings.js";
 import { median } from "./trend.js";
 
@@ -22,18 +22,23 @@ const DAYS_OF_WEEK = 7;
 /** Bytes above the quietest hour of the day at a time. */
 export type DailyLoad = (timeMs: number) => number;
 
-interface Courses {
-  /** Index of the first hour since 1970. */
+/** Levels by hour. */
+export interface HourlyLevels {
+  /** Hours since 1970. */
   readonly first: number;
-  /** Mean change from each hour to the next over the processes with both; NaN: none. */
-  readonly changes: readonly number[];
+  /** From that hour on; NaN: no reading. */
+  readonly levels: Float64Array;
 }
 
-/** `processes`: their levels by hour ({@link hourly}). null if some hour of the day was seen on fewer than `days` days. */
-export function dailyLoad(
-  processes: readonly ReadonlyMap<number, number>[],
-  days: number,
-): DailyLoad | null {
+interface Courses {
+  /** Hours since 1970. */
+  readonly first: number;
+  /** From that hour on: mean change from it to the next over the processes with both; NaN: none. */
+  readonly changes: Float64Array;
+}
+
+/** null if some hour of the day was seen on fewer than `days` days. */
+export function dailyLoad(processes: readonly HourlyLevels[], days: number): DailyLoad | null {
   const { first, changes } = changesOf(processes);
   const byHour = Array.from({ length: HOURS }, () => [] as number[]);
   changes.forEach((change, at) => {
@@ -60,14 +65,23 @@ export function dailyLoad(
     const { strength, sure } = strengths.get(day) ?? { strength: 0, sure: 0 };
     return sure * strength + (1 - sure) * before;
   };
-  const kept = new Map([...strengths.keys()].map((day) => [day, strengthOf(day)]));
+  const steps = stepsOf(course);
+  const [firstDay = 0, lastDay = -1] = [[...strengths.keys()].at(0), [...strengths.keys()].at(-1)];
+  const kept = Array.from({ length: lastDay - firstDay + 1 }, (_, at) =>
+    strengths.has(firstDay + at) ? strengthOf(firstDay + at) : usualStrength,
+  );
   return (timeMs) => {
     const hours = timeMs / HOUR_MS - 0.5;
     const hour = Math.floor(hours);
-    const at = (index: number) => course[((index % HOURS) + HOURS) % HOURS] as number;
-    const level = at(hour) + (hours - hour) * (at(hour + 1) - at(hour));
-    return level * (kept.get(Math.floor((hours - quiet) / HOURS)) ?? usualStrength);
+    const ofDay = ((hour % HOURS) + HOURS) % HOURS;
+    const level = (course[ofDay] as number) + (hours - hour) * (steps[ofDay] as number);
+    return level * (kept[Math.floor((hour - quiet) / HOURS) - firstDay] ?? usualStrength);
   };
+}
+
+/** From each hour of the day to the next. */
+function stepsOf(course: readonly number[]): number[] {
+  return course.map((level, at) => (course[(at + 1) % HOURS] as number) - level);
 }
 
 interface Strength {
@@ -85,69 +99,73 @@ function strengthsOf(
   course: readonly number[],
   quiet: number,
 ): Map<number, Strength> {
-  const days = new Map<number, [x: number, y: number][]>();
+  const steps = stepsOf(course);
+  const days = new Map<number, { usual: number[]; seen: number[] }>();
   changes.forEach((change, at) => {
     if (!Number.isNaN(change)) {
       const hour = first + at;
       const day = Math.floor((hour - quiet) / HOURS);
-      const from = course[hour % HOURS] as number;
-      const rows = days.get(day) ?? [];
-      rows.push([(course[(hour + 1) % HOURS] as number) - from, change]);
+      const rows = days.get(day) ?? { usual: [], seen: [] };
+      rows.usual.push(steps[hour % HOURS] as number);
+      rows.seen.push(change);
       days.set(day, rows);
     }
   });
-  const steps = course.map((level, at) => (course[(at + 1) % HOURS] as number) - level);
   const most = steps.reduce((sum, step) => sum + step ** 2, 0);
   const strengths = new Map<number, Strength>();
-  for (const [day, rows] of days) {
-    if (rows.length >= FEWEST_HOURS_OF_DAY) {
-      const mean = rows.reduce((sum, [step]) => sum + step, 0) / rows.length;
-      const seen = rows.reduce((sum, [step]) => sum + (step - mean) ** 2, 0);
-      const strength = Math.min(MOST_STRENGTH, Math.max(0, slopeOf(rows)));
-      strengths.set(day, { strength, sure: most > 0 ? Math.min(1, seen / most) ** 2 : 1 });
+  for (const [day, { usual, seen }] of days) {
+    if (usual.length >= FEWEST_HOURS_OF_DAY) {
+      const mean = usual.reduce((sum, step) => sum + step, 0) / usual.length;
+      const varied = usual.reduce((sum, step) => sum + (step - mean) ** 2, 0);
+      const strength = Math.min(MOST_STRENGTH, Math.max(0, slopeOf(usual, seen)));
+      strengths.set(day, { strength, sure: most > 0 ? Math.min(1, varied / most) ** 2 : 1 });
     }
   }
   return strengths;
 }
 
 /** Slope of the least-squares line; 0 if x does not vary. */
-export function slopeOf(rows: readonly (readonly [x: number, y: number])[]): number {
-  const n = rows.length;
-  const meanX = rows.reduce((sum, [x]) => sum + x, 0) / n;
-  const meanY = rows.reduce((sum, [, y]) => sum + y, 0) / n;
+export function slopeOf(x: readonly number[], y: readonly number[]): number {
+  const [meanX, meanY] = [meanOf(x), meanOf(y)];
   let [xy, xx] = [0, 0];
-  for (const [x, y] of rows) {
-    xy += (x - meanX) * (y - meanY);
-    xx += (x - meanX) ** 2;
+  for (let at = 0; at < x.length; at++) {
+    const distance = (x[at] as number) - meanX;
+    xy += distance * ((y[at] as number) - meanY);
+    xx += distance ** 2;
   }
   return xx > 0 ? xy / xx : 0;
 }
 
-/** Median level by hour since 1970. */
-export function hourly(readings: Readings): Map<number, number> {
-  return mediansOf(readings, (time) => Math.floor(time / HOUR_MS));
+function meanOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-function changesOf(processes: readonly ReadonlyMap<number, number>[]): Courses {
-  const sums = new Map<number, [sum: number, count: number]>();
-  for (const levels of processes) {
-    for (const [hour, level] of levels) {
-      const next = levels.get(hour + 1);
-      if (next !== undefined) {
-        const [sum, count] = sums.get(hour) ?? [0, 0];
-        sums.set(hour, [sum + next - level, count + 1]);
+/** Medians. `fromMs`: earlier readings are left out. */
+export function hourly(readings: Readings, fromMs = Number.NEGATIVE_INFINITY): HourlyLevels {
+  const first = Math.floor((readings.times[firstFrom(readings.times, fromMs)] ?? 0) / HOUR_MS);
+  const bins = { fromMs: first * HOUR_MS, binMs: HOUR_MS };
+  const window = { startMs: fromMs, endMs: Number.POSITIVE_INFINITY };
+  return { first, levels: binnedMedians(readings, bins, window) };
+}
+
+function changesOf(processes: readonly HourlyLevels[]): Courses {
+  const seen = processes.filter(({ levels }) => levels.length > 0);
+  const first = Math.min(...seen.map((each) => each.first));
+  const end = Math.max(...seen.map((each) => each.first + each.levels.length));
+  const size = seen.length === 0 ? 0 : end - first;
+  const [sums, counts] = [new Float64Array(size), new Float64Array(size)];
+  for (const { first: from, levels } of seen) {
+    for (let at = 1; at < levels.length; at++) {
+      const [level, next] = [levels[at - 1] as number, levels[at] as number];
+      const hour = from + at - 1 - first;
+      if (!Number.isNaN(level) && !Number.isNaN(next)) {
+        sums[hour] = (sums[hour] as number) + next - level;
+        counts[hour] = (counts[hour] as number) + 1;
       }
     }
   }
-  const hours = [...sums.keys()];
-  const first = hours.reduce((least, hour) => Math.min(least, hour), Number.POSITIVE_INFINITY);
-  const last = hours.reduce((most, hour) => Math.max(most, hour), first - 1);
-  const changes = Array.from(
-    { length: hours.length === 0 ? 0 : last - first + 1 },
-    () => Number.NaN,
-  );
-  for (const [hour, [sum, count]] of sums) {
-    changes[hour - first] = sum / count;
-  }
-  return { first: hours.length === 0 ? 0 : first, changes };
+  return {
+    first: size === 0 ? 0 : first,
+    changes: sums.map((sum, at) => sum / (counts[at] as number)),
+  };
 }

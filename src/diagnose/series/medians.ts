@@ -1,31 +1,6 @@
 import type { Readings } from "./readings.js";
 
-/** Medians of readings by group; `groupOf` must not descend over time. `fromMs`, `toMs`: only readings of these times. */
-export function mediansOf(
-  { times, values }: Readings,
-  groupOf: (timeMs: number) => number,
-  fromMs = Number.NEGATIVE_INFINITY,
-  toMs = Number.POSITIVE_INFINITY,
-): Map<number, number> {
-  const medians = new Map<number, number>();
-  let at = firstFrom(times, fromMs);
-  while (at < times.length && (times[at] as number) <= toMs) {
-    const group = groupOf(times[at] as number);
-    let end = at + 1;
-    while (
-      end < times.length &&
-      (times[end] as number) <= toMs &&
-      groupOf(times[end] as number) === group
-    ) {
-      end++;
-    }
-    medians.set(group, medianOf(values, at, end));
-    at = end;
-  }
-  return medians;
-}
-
-/** The same for groups of equal length: of `binMs` from `fromMs` on. By group; NaN: no reading. Earlier readings are left out. */
+/** Medians of readings by bins of `binMs` from `fromMs` on. NaN: no reading. Earlier readings are left out. */
 export function binnedMedians(
   { times, values }: Readings,
   { fromMs, binMs }: { readonly fromMs: number; readonly binMs: number },

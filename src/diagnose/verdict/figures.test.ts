@@ -109,8 +109,12 @@ describe("a bounded cache that fills", () => {
   };
 
   test("its name, line, rate, size when full and time until then", () => {
-    const { verdict } = diagnose(named());
+    const { verdict, suspects, filling } = diagnose(named());
     expect(verdict.kind).toBe("cache-plateau");
+    expect(suspects).toEqual([]);
+    expect(filling).toMatchObject([
+      { stack: [{ function: "page" }], holder: { entries: 3818 }, bound: 200_000 },
+    ]);
     expect(verdict.summary).toMatch(
       /^A cache is filling up to its bound: lru_cache of Catalog\.page was 2 % full \(3,818 of 200,000 entries\) 36 s after the start; allocated by page \(app\.py:7\); 4\.2 GiB\/h; at this rate it is full in 38 min and then holds about 2\.8 GiB\.$/,
     );

@@ -4,11 +4,13 @@ import { shellWord } from "../../model/base/shell_word.js";
 import type {
   AdviceJson,
   DiagnosisJson,
+  FillingJson,
   VerdictKind,
 } from "../../model/documents/diagnosis_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { baseName } from "../../model/profile/frame_text.js";
 import { growingHandles } from "../causes/growing_handles.js";
+import type { BoundedSuspect } from "../evidence/bounded_holders.js";
 import type { Evidence } from "../evidence/evidence.js";
 import { moreObjects } from "../evidence/object_growth.js";
 import { type Observations, observe } from "../evidence/observations.js";
@@ -67,6 +69,9 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
       ),
     },
     ...(others.length === 0 ? {} : { alsoFound: others }),
+    ...(observations.bounded.length === 0
+      ? {}
+      : { filling: observations.bounded.map(fillingJson) }),
     growth,
     ledger: partsOf(observations),
     suspects,
@@ -85,6 +90,10 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
     limits: [...evidence.limits, ...missingEvidence(evidence)],
   };
   return withSelection(withMemoryEnd(document, observations), observations);
+}
+
+function fillingJson({ suspect, holder, bound }: BoundedSuspect): FillingJson {
+  return { stack: [...(suspect.site.keptStacks[0]?.frames ?? [])], holder, bound };
 }
 
 function adviceOf(

@@ -97,6 +97,15 @@ export interface AlsoFoundJson {
   summary: string;
 }
 
+/** A growing site whose memory a container with a bound holds: it fills up, or is full and does not grow on. */
+export interface FillingJson {
+  /** Leaf first. */
+  stack: FrameJson[];
+  holder: HolderJson;
+  /** Number of items at which the container drops old ones (maxsize, maxlen). */
+  bound: number;
+}
+
 /** Growth in a process's heap from its first census to the last. */
 export interface CensusJson {
   pid: number;
@@ -128,6 +137,8 @@ export interface DiagnosisJson {
   };
   /** Other causes of at least 10 % of the growth, largest first; absent if there are none. */
   alsoFound?: AlsoFoundJson[];
+  /** Absent if there are none. They are no suspects. */
+  filling?: FillingJson[];
   /**
    * Set if only some rows of the profiles are selected (`--where`): growth, suspects and the verdict cover only
    * these.
