@@ -15,6 +15,7 @@ import { runningInstances, seriesAnswer } from "../duckdb/queries/series.js";
 import {
   instanceRow,
   serviceDocument,
+  serviceInstances,
   servicesDocument,
   verdictsDocument,
 } from "../duckdb/queries/services.js";
@@ -217,6 +218,10 @@ export class RowStore<Database extends RowDatabase> implements Store {
 
   service(name: string, window: Window, steps: number) {
     return serviceDocument(this.#database, name, window, steps);
+  }
+
+  instances(service: string, window: Window) {
+    return serviceInstances(this.#database, service, window);
   }
 
   instance(stream: string) {
