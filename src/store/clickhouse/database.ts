@@ -21,7 +21,7 @@ import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { databaseUnusable } from "../../model/errors/server_errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
-import { openInstance, readerOf, rowsOf } from "../duckdb/database.js";
+import { openInstance, readerOf, rowsOf } from "../duckdb/connection.js";
 import { dayNamed } from "../duckdb/days.js";
 import { KeptSums } from "../duckdb/kept_sums.js";
 import type {

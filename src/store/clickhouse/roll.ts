@@ -5,7 +5,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
-import { createDay } from "../duckdb/database.js";
+import { createDay } from "../duckdb/created_tables.js";
 import type { RunStatement, StreamEnds } from "../duckdb/row_database.js";
 import { type ColumnValue, TABLES } from "../duckdb/schema.js";
 import type { Tier } from "../interface/tiers.js";

@@ -9,39 +9,20 @@
  * A transaction of DuckDB writes to one file, so each day's file records what it contains. A day's file of a coarser tier
  * is complete once it has its name; then the finer one is removed.
  */
-import { execFile } from "node:child_process";
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import {
-  BIGINT,
-  type DuckDBConnection,
-  DuckDBInstance,
-  type DuckDBResultReader,
-  type DuckDBValue,
-  UBIGINT,
-} from "@duckdb/node-api";
+import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from "@duckdb/node-api";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
-import { fileUnusable, TidemarkError, unknownVersion } from "../../model/errors/errors.js";
-import { reasonOf } from "../../model/errors/reason.js";
-import { storeInUse } from "../../model/errors/server_errors.js";
+import { unknownVersion } from "../../model/errors/errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
 import { isCoarser, MERGED_TIER, TIERS, type Tier } from "../interface/tiers.js";
+import { faultOf, openInstance, readerOf, rowsOf } from "./connection.js";
+import { createDay, createMetaTables, tablesOf } from "./created_tables.js";
+import { copied, isUnbegun, removeFile, sizeOf, syncFile } from "./database_files.js";
 import { DayWriter } from "./day_writer.js";
 import { dayNamed } from "./days.js";
 import { KeptSums } from "./kept_sums.js";
 import {
-  DAY_TABLES,
   type Day,
   type DayTable,
   type DayWrite,
@@ -51,32 +32,17 @@ import {
   type RunStatement,
   type StreamEnds,
 } from "./row_database.js";
-import { type AddRow, TABLES, type TableName } from "./schema.js";
+import { type AddRow, TABLES } from "./schema.js";
 
 /** Raised with every change to a table. */
 const STORE_VERSION = 2;
-/** Of a DuckDB file. */
-const HEADS_BYTES: Bytes = 3 * 4096;
-const MAGIC_AT: Bytes = 8;
 /** It has no coarser tiers; its files are used as they are. */
 const OLDEST_VERSION = 1;
 const LONGEST_QUERY_MS = 20_000;
-const MOST_BIGINT = 2n ** 63n - 1n;
 const DAY_FILE = /^(\d{4}-\d\d-\d\d)(?:\.(10m|1h|1d))?\.duckdb$/;
 /** Days whose series are read in one query. */
 const MERGED_AT_ONCE = 50;
 const UNFINISHED = ".unfinished";
-
-/** Tables of a day of a coarser tier. `carry_ms`: how long a row holds. `instances`: those that a merged profile is the sum
- * of, a mean over its bucket. */
-const ROLLED: Readonly<Record<string, string>> = {
-  rolled_metrics:
-    "series_id UBIGINT, ts_ms BIGINT, name VARCHAR, value DOUBLE, carry_ms BIGINT, most DOUBLE",
-  rolled_counts: "series_id UBIGINT, ts_ms BIGINT, instances DOUBLE",
-  rolled_series: columnsOf("series"),
-};
-
-const execute = promisify(execFile);
 
 export class StoreDatabase implements RowDatabase {
   readonly #folder: string;
@@ -524,157 +490,10 @@ export class StoreDatabase implements RowDatabase {
   }
 }
 
-export async function openInstance(path: string, folder: string): Promise<DuckDBInstance> {
-  try {
-    // Never use the network: extensions that are not built in are not needed.
-    return await DuckDBInstance.create(path, {
-      autoinstall_known_extensions: "false",
-      autoload_known_extensions: "false",
-      memory_limit: "512MB",
-      threads: "2",
-    });
-  } catch (error) {
-    throw faultOf(error, path, folder);
-  }
-}
-
-/** A server that ends frees the files of its days last. */
-function faultOf(error: unknown, path: string, folder: string): TidemarkError {
-  if (error instanceof TidemarkError) {
-    return error;
-  }
-  const { message } = reasonOf(error);
-  const [, pid] = /Conflicting lock is held in .*\(PID (\d+)\)/.exec(message) ?? [];
-  return /set lock on file|Conflicting lock/.test(message)
-    ? storeInUse(folder, pid ?? "")
-    : fileUnusable(path, "write", message);
-}
-
-export async function rowsOf(
-  connection: DuckDBConnection,
-  sql: string,
-  parameters: Record<string, DuckDBValue> = {},
-): Promise<Rows> {
-  return (await readerOf(connection, sql, parameters)).getRowObjects() as Rows;
-}
-
-/**
- * A statement's whole result. The DuckDB client binds each bigint as a HUGEINT, with which arithmetic, and a division most of
- * all, takes ten times as long as with the columns' own types.
- */
-export function readerOf(
-  connection: DuckDBConnection,
-  sql: string,
-  parameters: Record<string, DuckDBValue>,
-): Promise<DuckDBResultReader> {
-  const bigints = Object.entries(parameters).filter(([, value]) => typeof value === "bigint");
-  const types = bigints.map(([name, value]) => [
-    name,
-    (value as bigint) > MOST_BIGINT ? UBIGINT : BIGINT,
-  ]);
-  return connection.runAndReadAll(sql, parameters, Object.fromEntries(types));
-}
-
-/** `tables`: those of {@link META_TABLES} to create. */
-export async function createMetaTables(
-  connection: DuckDBConnection,
-  tables: readonly TableName[],
-): Promise<void> {
-  for (const table of tables) {
-    await connection.run(`CREATE TABLE IF NOT EXISTS ${table} (${columnsOf(table)})`);
-  }
-  await connection.run(
-    "CREATE TABLE IF NOT EXISTS streams (stream VARCHAR PRIMARY KEY, end_offset BIGINT)",
-  );
-  await connection.run(
-    `CREATE TABLE IF NOT EXISTS verdicts (stream VARCHAR PRIMARY KEY, ts_ms BIGINT, kind VARCHAR, confidence DOUBLE,
-      summary VARCHAR, growth DOUBLE, limit_bytes DOUBLE, ms_to_limit DOUBLE)`,
-  );
-  // As JSON. An older server that opens this folder does not know the table, and leaves it as it is.
-  await connection.run(
-    "CREATE TABLE IF NOT EXISTS verdict_holders (stream VARCHAR PRIMARY KEY, holders VARCHAR)",
-  );
-  // The oldest day when unused rows were last removed.
-  await connection.run("CREATE TABLE IF NOT EXISTS swept (day VARCHAR)");
-}
-
-function schemaNamed(day: Day, tier: Tier): string {
-  return `day_${day.replaceAll("-", "_")}${tier === "raw" ? "" : `_${tier}`}`;
-}
-
-export async function createDay(
-  connection: DuckDBConnection,
-  schema: string,
-  tier: Tier,
-): Promise<void> {
-  for (const [table, columns] of tablesOf(tier)) {
-    await connection.run(`CREATE TABLE IF NOT EXISTS ${schema}.${table} (${columns})`);
-  }
-}
-
-/** Names and columns of a day's tables. */
-function tablesOf(tier: Tier): (readonly [string, string])[] {
-  return [
-    ...DAY_TABLES.map((table) => [table, columnsOf(table)] as const),
-    ...(tier === "raw" ? [] : Object.entries(ROLLED)),
-    ["applied", "stream VARCHAR PRIMARY KEY, end_offset BIGINT"],
-  ];
-}
-
-/**
- * Whether DuckDB did not finish creating this file, for example on a full disk, so that it never held a row and cannot be
- * opened: without its three heads, or with empty ones, and without a log.
- *
- *     head 4 KiB: checksum (8), "DUCK" (4), ... | head 4 KiB | head 4 KiB | blocks
- */
-function isUnbegun(path: string): boolean {
-  const size = (name: string) => statSync(name, { throwIfNoEntry: false })?.size ?? 0;
-  if (size(path) > HEADS_BYTES || size(`${path}.wal`) > 0 || !existsSync(path)) {
-    return false;
-  }
-  const bytes = readFileSync(path);
-  return bytes.length < HEADS_BYTES || bytes.toString("latin1", MAGIC_AT, MAGIC_AT + 4) !== "DUCK";
-}
-
-/** And its log. */
-function removeFile(path: string): void {
-  for (const suffix of ["", ".wal"]) {
-    rmSync(`${path}${suffix}`, { force: true });
-  }
-}
-
-/** A file or a folder. */
-function syncFile(path: string): void {
-  const descriptor = openSync(path, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-function columnsOf(table: TableName): string {
-  return Object.entries(TABLES[table])
-    .map(([name, type]) => `"${name}" ${type}`)
-    .join(", ");
-}
-
 function quoted(text: string): string {
   return text.replaceAll("'", "''");
 }
 
-/** Removes the file and its log, if there is one. */
-async function copied(path: string, folder: string): Promise<void> {
-  const log = sizeOf(`${path}.wal`) > 0 ? [`${path}.wal`] : [];
-  try {
-    await execute("cp", ["--", path, ...log, folder]);
-  } catch (error) {
-    const { code, message } = reasonOf(error);
-    const why = message.trim().split("\n").at(-1) ?? message;
-    throw fileUnusable(folder, "write", code === "ENOENT" ? "there is no program `cp`" : why);
-  }
-}
-
-function sizeOf(path: string): Bytes {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+function schemaNamed(day: Day, tier: Tier): string {
+  return `day_${day.replaceAll("-", "_")}${tier === "raw" ? "" : `_${tier}`}`;
 }
