@@ -37,12 +37,7 @@ let server = await startServer(data, "tiers: {raw: 1000d}\n");
 try {
   for (const life of lives) {
     const frames = new DemoRecorder(life, POLL_MS).begin(endMs);
-    const address = `${server.url}/api/v1/frames?stream=${streamName(frames)}&offset=0`;
-    const headers = { "content-type": "application/octet-stream" };
-    const answer = await fetch(address, { method: "POST", headers, body: frames });
-    if (!answer.ok) {
-      throw new Error(`frames: status ${answer.status}: ${await answer.text()}`);
-    }
+    await send(frames);
   }
   const begun = performance.now();
   while ((await instancesSeen()) < lives.length) {
@@ -69,6 +64,18 @@ try {
 } finally {
   await stopped(server.child);
   rmSync(data, { recursive: true, force: true });
+}
+
+/** @param {Buffer} frames */
+async function send(frames) {
+  const address = `${server.url}/api/v1/frames?stream=${streamName(frames)}&offset=0`;
+  const headers = { "content-type": "application/octet-stream" };
+  const post = () => fetch(address, { method: "POST", headers, body: frames });
+  // While a recording is made, the server may close the idle connection.
+  const answer = await post().catch(post);
+  if (!answer.ok) {
+    throw new Error(`frames: status ${answer.status}: ${await answer.text()}`);
+  }
 }
 
 /** @returns {import("../dist/server/demo/services.js").DemoService} */

@@ -3,6 +3,7 @@ import { readdirSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { expect } from "vitest";
+import { ClickhouseCluster } from "./clickhouse/cluster.fixture.js";
 import { ChdbServer, ClickhouseServer } from "./clickhouse/server.fixture.js";
 import { openStore, type Store } from "./index.js";
 import type { StoreSettings } from "./interface/store.js";
@@ -10,6 +11,7 @@ import type { StoreSettings } from "./interface/store.js";
 /** What the set-up of the tests found (scripts/environment.mjs). */
 interface Environment {
   readonly clickhouse: string | null;
+  readonly zookeeper?: string | null;
   readonly chdbPython: string | null;
   readonly skipped: readonly { readonly what: string; readonly why: string }[];
 }
@@ -61,6 +63,8 @@ const duckdb: TestedStore = {
   stop: async () => {},
 };
 
+type AnyServer = ClickhouseServer | ChdbServer | ClickhouseCluster;
+
 function databaseOf(folder: string): string {
   return basename(folder).replaceAll(/\W/g, "_");
 }
@@ -68,9 +72,9 @@ function databaseOf(folder: string): string {
 function clickhouseStore(
   name: string,
   whyNot: string | null,
-  start: () => Promise<ClickhouseServer | ChdbServer>,
+  start: () => Promise<AnyServer>,
 ): TestedStore {
-  let server: Promise<ClickhouseServer | ChdbServer> | null = null;
+  let server: Promise<AnyServer> | null = null;
   return {
     name,
     whyNot,
@@ -80,7 +84,11 @@ function clickhouseStore(
       return (await openStore(name, { ...settings, files: folder })).store;
     },
     async remove(folder) {
-      await (await server)?.query(`DROP DATABASE IF EXISTS ${databaseOf(folder)}`);
+      const database = databaseOf(folder);
+      const running = await server;
+      await (running instanceof ClickhouseCluster
+        ? running.drop(database)
+        : running?.query(`DROP DATABASE IF EXISTS ${database}`));
       rmSync(folder, { recursive: true, force: true });
     },
     async days(folder) {
@@ -115,7 +123,7 @@ function clickhouseStore(
 }
 
 /** Those that can be tested here, and those that are reported as skipped. */
-export function testedStores({ clickhouse, chdbPython, skipped }: Environment): {
+export function testedStores({ clickhouse, zookeeper, chdbPython, skipped }: Environment): {
   stores: TestedStore[];
   missing: TestedStore[];
 } {
@@ -127,6 +135,11 @@ export function testedStores({ clickhouse, chdbPython, skipped }: Environment): 
     duckdb,
     clickhouseStore("clickhouse", why(clickhouse, "ClickHouse"), () =>
       ClickhouseServer.start(clickhouse ?? ""),
+    ),
+    clickhouseStore(
+      "clickhouse (2 shards with 2 replicas)",
+      why(clickhouse, "ClickHouse") ?? why(zookeeper, "ZooKeeper"),
+      () => ClickhouseCluster.start(zookeeper ?? "", clickhouse ?? ""),
     ),
     clickhouseStore("clickhouse (chdb)", why(chdbPython, "chdb"), () =>
       ChdbServer.start(chdbPython ?? ""),

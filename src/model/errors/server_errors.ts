@@ -70,5 +70,21 @@ export function mayPass(error: unknown): boolean {
   );
 }
 
+/** Whether all replicas of a shard of ClickHouse did not answer. */
+export function lacksShard(error: unknown): boolean {
+  return error instanceof TidemarkError && error.why === numbered(NO_REPLICA);
+}
+
+/** Whether all servers that run made a change of tables, and others will when they are back. */
+export function isDoneByThoseThatRun(error: unknown): boolean {
+  return (
+    error instanceof TidemarkError &&
+    error.why === numbered(UNFINISHED_CHANGE) &&
+    error.what.includes("(0 of them are currently active)")
+  );
+}
+
+const NO_REPLICA = "279";
+const UNFINISHED_CHANGE = "159";
 const FULL_DISK = "243";
 const numbered = (number: string) => `ClickHouse's error ${number}`;

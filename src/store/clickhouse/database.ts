@@ -38,6 +38,7 @@ import type {
   StreamEnds,
 } from "../duckdb/row_database.js";
 import { type AddRow, type ColumnValue, TABLES } from "../duckdb/schema.js";
+import { mayBePartial, notePartial } from "../interface/partial_answers.js";
 import type { Tier } from "../interface/tiers.js";
 import type { ClickhouseConnection } from "./connection.js";
 import { DayParts } from "./day_parts.js";
@@ -199,7 +200,7 @@ export class ClickhouseDatabase implements RowDatabase {
   ): Promise<Result> {
     const connection = await this.#instance.connect();
     const limit = new AbortController();
-    const clickhouse = this.#clickhouse.until(limit.signal);
+    const clickhouse = this.#clickhouse.until(limit.signal, mayBePartial() ? notePartial : null);
     const watch = setTimeout(() => {
       limit.abort(databaseUnusable(this.place, TOO_LONG, "choose a shorter time"));
       connection.interrupt();

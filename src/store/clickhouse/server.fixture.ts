@@ -17,7 +17,7 @@ export const READER = "reader";
 /** The settings that we ship (deploy/clickhouse/), so that its own tables of logs stay small. */
 const SHIPPED = new URL("../../../deploy/clickhouse/tidemark.xml", import.meta.url);
 
-const config = (folder: string, port: number) => `<yandex>
+const config = (folder: string, port: number, cluster: string) => `<yandex>
   <logger><level>error</level><console>1</console></logger>
   <http_port>${port}</http_port>
   <listen_host>127.0.0.1</listen_host>
@@ -28,6 +28,7 @@ const config = (folder: string, port: number) => `<yandex>
   <default_database>default</default_database>
   <mark_cache_size>33554432</mark_cache_size>
   <max_concurrent_queries>50</max_concurrent_queries>
+  ${cluster}
 </yandex>`;
 
 const users = `<yandex>
@@ -60,12 +61,12 @@ export class ClickhouseServer {
     this.port = port;
   }
 
-  /** `root`: the folder with usr/sbin/clickhouse-server (scripts/environment/clickhouse.mjs). */
-  static async start(root: string): Promise<ClickhouseServer> {
+  /** `root`: the folder with usr/sbin/clickhouse-server (scripts/environment/clickhouse.mjs). `cluster`: further settings. */
+  static async start(root: string, cluster = ""): Promise<ClickhouseServer> {
     const folder = mkdtempSync(join(tmpdir(), "tidemark-clickhouse-"));
     const port = await freePort();
     mkdirSync(join(folder, "config.d"));
-    writeFileSync(join(folder, "config.xml"), config(folder, port));
+    writeFileSync(join(folder, "config.xml"), config(folder, port, cluster));
     writeFileSync(join(folder, "config.d", "tidemark.xml"), readFileSync(SHIPPED));
     writeFileSync(join(folder, "users.xml"), users);
     const server = new ClickhouseServer(root, folder, port);
@@ -195,7 +196,7 @@ async function asked(port: number, sql: string): Promise<string> {
   return text.trimEnd();
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer();
   probe.listen(0, "127.0.0.1");
   await once(probe, "listening");
