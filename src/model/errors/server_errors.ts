@@ -70,9 +70,11 @@ export function mayPass(error: unknown): boolean {
   );
 }
 
-/** Whether all replicas of a shard of ClickHouse did not answer. */
+/** Whether no replica of a shard of ClickHouse answers, or all that do lack rows. */
 export function lacksShard(error: unknown): boolean {
-  return error instanceof TidemarkError && error.why === numbered(NO_REPLICA);
+  return (
+    error instanceof TidemarkError && [NO_REPLICA, STALE_REPLICAS].map(numbered).includes(error.why)
+  );
 }
 
 /** Whether all servers that run made a change of tables, and others will when they are back. */
@@ -85,6 +87,7 @@ export function isDoneByThoseThatRun(error: unknown): boolean {
 }
 
 const NO_REPLICA = "279";
+const STALE_REPLICAS = "369";
 const UNFINISHED_CHANGE = "159";
 const FULL_DISK = "243";
 const numbered = (number: string) => `ClickHouse's error ${number}`;

@@ -137,10 +137,26 @@ describe.skipIf(clickhouse === null || (zookeeper ?? null) === null)("a cluster"
     await open();
     const [, partial] = await partly(instances);
     expect(partial).toEqual({ shards: 2, missing: 1 });
-    await server(2).begin();
+    await server(3).begin();
     await expect
       .poll(() => partly(instances), { timeout: 60_000, interval: 500 })
       .toEqual([PROCESSES + 7, null]);
+  });
+
+  it("marks what lacks the rows that only a replica has that is down", async () => {
+    await server(2).kill();
+    for (let pid = PROCESSES + 8; pid < PROCESSES + 14; pid++) {
+      await give(pid);
+    }
+    await server(3).kill();
+    await server(2).begin();
+    await expect
+      .poll(() => partly(instances), { timeout: 60_000, interval: 500 })
+      .toEqual([expect.any(Number), { shards: 2, missing: 1 }]);
+    await server(3).begin();
+    await expect
+      .poll(() => partly(instances), { timeout: 60_000, interval: 500 })
+      .toEqual([PROCESSES + 13, null]);
   });
 
   it("is refused in one line where it is named in another way", async () => {

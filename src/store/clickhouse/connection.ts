@@ -28,13 +28,15 @@ const LONGEST_CHANGE_S = 20;
 /**
  * For tables on several servers: an INSERT ends when its rows are on the server that has them, and each is stored, also if the
  * same rows were stored before and replaced meanwhile. What was just written is read from the same replica: the first one that
- * answers. A machine that is busy does not count as one that is down.
+ * answers. A replica that has been down and still lacks rows does not answer; a machine that is busy does not count as down.
  */
 const CLUSTER_SETTINGS = {
   insert_distributed_sync: "1",
   insert_deduplicate: "0",
   load_balancing: "in_order",
   connect_timeout_with_failover_ms: "1000",
+  max_replica_delay_for_distributed_queries: "1",
+  fallback_to_stale_replicas_for_distributed_queries: "0",
 };
 /** Of a statement. */
 const MOST_STATEMENT_BYTES = 64 << 20;
@@ -357,10 +359,14 @@ const NEXT = new Map([
   ["241", "raise max_memory_usage of this user in ClickHouse, or choose a shorter time"] as const,
   ["243", "free space on the disk of ClickHouse"] as const,
   ["279", "start a replica of each shard of the cluster"] as const,
+  ["369", "wait until a replica of each shard has all rows, or start the others"] as const,
   ["159", "start the other servers of the cluster, and look at ZooKeeper"] as const,
 ]);
 
-const WITHOUT_MISSING = { skip_unavailable_shards: "1" };
+const WITHOUT_MISSING = {
+  skip_unavailable_shards: "1",
+  fallback_to_stale_replicas_for_distributed_queries: "1",
+};
 
 interface Body {
   readonly bytes: string | Uint8Array;
