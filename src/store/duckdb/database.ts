@@ -9,18 +9,18 @@
  * A transaction of DuckDB writes to one file, so each day's file records what it contains. A day's file of a coarser tier
  * is complete once it has its name; then the finer one is removed.
  */
-import { readdirSync, renameSync, rmSync } from "node:fs";
+import { renameSync } from "node:fs";
 import { join } from "node:path";
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from "@duckdb/node-api";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { unknownVersion } from "../../model/errors/errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
-import { isCoarser, MERGED_TIER, TIERS, type Tier } from "../interface/tiers.js";
+import type { Tier } from "../interface/tiers.js";
 import { faultOf, openInstance, readerOf, rowsOf } from "./connection.js";
-import { createDay, createMetaTables, tablesOf } from "./created_tables.js";
-import { copied, isUnbegun, removeFile, sizeOf, syncFile } from "./database_files.js";
+import { createDay, createMetaTables } from "./created_tables.js";
+import { copied, removeFile, sizeOf, syncFile } from "./database_files.js";
+import { DayFiles, quoted, schemaNamed } from "./day_files.js";
 import { DayWriter } from "./day_writer.js";
-import { dayNamed } from "./days.js";
 import { KeptSums } from "./kept_sums.js";
 import {
   type Day,
@@ -39,17 +39,11 @@ const STORE_VERSION = 2;
 /** It has no coarser tiers; its files are used as they are. */
 const OLDEST_VERSION = 1;
 const LONGEST_QUERY_MS = 20_000;
-const DAY_FILE = /^(\d{4}-\d\d-\d\d)(?:\.(10m|1h|1d))?\.duckdb$/;
-/** Days whose series are read in one query. */
-const MERGED_AT_ONCE = 50;
-const UNFINISHED = ".unfinished";
 
 export class StoreDatabase implements RowDatabase {
   readonly #folder: string;
   readonly #instance: DuckDBInstance;
-  readonly #days = new Map<Day, Tier>();
-  /** Schemas of files that have been replaced; queries that began before may still read them. */
-  #retired: string[] = [];
+  readonly #files: DayFiles;
   #building: DuckDBConnection | null = null;
   #isEnding = false;
   readonly sums = new KeptSums();
@@ -66,6 +60,7 @@ export class StoreDatabase implements RowDatabase {
     this.#folder = folder;
     this.#instance = instance;
     [this.writer, this.metaWriter] = connections;
+    this.#files = new DayFiles(folder, this.metaWriter);
   }
 
   /** Throws TidemarkError if the folder cannot be used, another server uses it, or it has another version. */
@@ -99,75 +94,7 @@ export class StoreDatabase implements RowDatabase {
     } else if (version < STORE_VERSION) {
       await writer.run(`UPDATE about SET version = ${STORE_VERSION}`);
     }
-    await this.#attachFound(this.#foundDays());
-  }
-
-  /** There may be many: what they need is looked up for all at once. */
-  async #attachFound(found: ReadonlyMap<Day, Tier>): Promise<void> {
-    for (const [day, tier] of found) {
-      await this.#attachFile(day, tier);
-    }
-    const tables = await rowsOf(
-      this.metaWriter,
-      "SELECT database_name AS name, count(*) AS tables FROM duckdb_tables() GROUP BY ALL",
-    );
-    const counts = new Map(tables.map(({ name, tables: count }) => [String(name), Number(count)]));
-    const merged: string[] = [];
-    for (const [day, tier] of found) {
-      const schema = schemaNamed(day, tier);
-      // A crash may have come before the last of them.
-      if (counts.get(schema) !== tablesOf(tier).length) {
-        await createDay(this.metaWriter, schema, tier);
-      }
-      if (tier === MERGED_TIER) {
-        merged.push(schema);
-      }
-      this.#days.set(day, tier);
-    }
-    for (let at = 0; at < merged.length; at += MERGED_AT_ONCE) {
-      await this.#takeSeries(merged.slice(at, at + MERGED_AT_ONCE));
-    }
-  }
-
-  /** Series of merged profiles are in the files of their days. */
-  async #takeSeries(schemas: readonly string[]): Promise<void> {
-    const all = schemas.map((schema) => `SELECT * FROM ${schema}.rolled_series`);
-    await this.metaWriter.run(
-      `INSERT INTO series SELECT * FROM (${all.join(" UNION ALL ")})
-        WHERE series_id NOT IN (SELECT series_id FROM series)`,
-    );
-  }
-
-  async #attachFile(day: Day, tier: Tier): Promise<void> {
-    const path = this.#fileOf(day, tier);
-    if (isUnbegun(path)) {
-      removeFile(path);
-    }
-    await this.metaWriter.run(
-      `ATTACH IF NOT EXISTS '${quoted(path)}' AS ${schemaNamed(day, tier)}`,
-    );
-  }
-
-  /** The tier of each day. A crash may leave the finer file of a day that has been rolled up, and unfinished files. */
-  #foundDays(): Map<Day, Tier> {
-    const found = new Map<Day, Tier>();
-    const folder = join(this.#folder, "days");
-    for (const name of readdirSync(folder)) {
-      const [, day, tier = "raw"] = DAY_FILE.exec(name) ?? [];
-      if (day !== undefined && isCoarser(tier as Tier, found.get(day) ?? "raw")) {
-        found.set(day, tier as Tier);
-      } else if (day !== undefined && !found.has(day)) {
-        found.set(day, "raw");
-      } else if (name.includes(UNFINISHED)) {
-        rmSync(join(folder, name), { recursive: true, force: true });
-      }
-    }
-    for (const [day, tier] of found) {
-      for (const finer of TIERS.slice(0, TIERS.indexOf(tier))) {
-        removeFile(this.#fileOf(day, finer));
-      }
-    }
-    return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
+    await this.#files.attachFound();
   }
 
   get place(): string {
@@ -186,49 +113,37 @@ export class StoreDatabase implements RowDatabase {
 
   /** Days that have a file. */
   get days(): Day[] {
-    return [...this.#days.keys()].sort();
+    return this.#files.days;
   }
 
   /** The day must have a file. */
   tierOf(day: Day): Tier {
-    return this.#days.get(day) ?? "raw";
+    return this.#files.tierOf(day);
   }
 
   /** Name under which the file of a day is attached. */
   schemaOf(day: Day): string {
-    return schemaNamed(day, this.tierOf(day));
+    return this.#files.schemaOf(day);
   }
 
   /** The days that overlap a window. */
   daysIn(startMs: TimeMs, endMs: TimeMs): Day[] {
-    const [first, last] = [dayNamed(startMs), dayNamed(endMs)];
-    return this.days.filter((day) => day >= first && day <= last);
+    return this.#files.daysIn(startMs, endMs);
   }
 
   /** Creates the file of a day if there is none. */
   async attach(day: Day): Promise<void> {
-    if (!this.#days.has(day)) {
-      await this.#attach(day, "raw");
+    if (!this.#files.has(day)) {
+      await this.#files.attach(day, "raw");
     }
-  }
-
-  async #attach(day: Day, tier: Tier): Promise<void> {
-    const schema = schemaNamed(day, tier);
-    await this.#closeRetired((name) => name === schema);
-    await this.#attachFile(day, tier);
-    await createDay(this.metaWriter, schema, tier);
-    if (tier === MERGED_TIER) {
-      await this.#takeSeries([schema]);
-    }
-    this.#days.set(day, tier);
   }
 
   async remove(day: Day): Promise<void> {
-    const [schema, file] = [this.schemaOf(day), this.#fileOf(day, this.tierOf(day))];
-    this.#days.delete(day);
+    const [schema, file] = [this.schemaOf(day), this.#files.fileOf(day, this.tierOf(day))];
+    this.#files.forget(day);
     this.sums.changed(null, Date.parse(day));
     await this.metaWriter.run(`DETACH ${schema}`);
-    await this.#closeRetired((name) => name.startsWith(schemaNamed(day, "raw")));
+    await this.#files.closeRetired((name) => name.startsWith(schemaNamed(day, "raw")));
     removeFile(file);
   }
 
@@ -241,7 +156,7 @@ export class StoreDatabase implements RowDatabase {
     tier: Tier,
     fill: (run: RunStatement, from: string, to: string) => Promise<void>,
   ): Promise<void> {
-    const path = this.#unfinishedOf(day, tier);
+    const path = this.#files.unfinishedOf(day, tier);
     const schema = `${schemaNamed(day, tier)}_new`;
     removeFile(path);
     try {
@@ -293,14 +208,14 @@ export class StoreDatabase implements RowDatabase {
   /** Puts a built file in place of the day's own; nothing may be written to the day meanwhile. After an error, the day
    * has only its own file: rows that arrive later go there. */
   async replace(day: Day, tier: Tier): Promise<void> {
-    const before = { schema: this.schemaOf(day), file: this.#fileOf(day, this.tierOf(day)) };
-    const path = this.#unfinishedOf(day, tier);
-    const file = this.#fileOf(day, tier);
+    const before = { schema: this.schemaOf(day), file: this.#files.fileOf(day, this.tierOf(day)) };
+    const path = this.#files.unfinishedOf(day, tier);
+    const file = this.#files.fileOf(day, tier);
     try {
       syncFile(path);
       renameSync(path, file);
       syncFile(join(this.#folder, "days"));
-      await this.#attach(day, tier);
+      await this.#files.attach(day, tier);
     } catch (error) {
       await this.metaWriter
         .run(`DETACH DATABASE IF EXISTS ${schemaNamed(day, tier)}`)
@@ -310,24 +225,17 @@ export class StoreDatabase implements RowDatabase {
       throw error;
     }
     this.sums.changed(null, Date.parse(day));
-    this.#retired.push(before.schema);
+    this.#files.retire(before.schema);
     removeFile(before.file);
   }
 
   async discard(day: Day, tier: Tier): Promise<void> {
-    removeFile(this.#unfinishedOf(day, tier));
+    removeFile(this.#files.unfinishedOf(day, tier));
   }
 
   /** Closes files that were replaced long enough ago that no query reads them. */
   closeRetired(): Promise<void> {
-    return this.#closeRetired(() => true);
-  }
-
-  async #closeRetired(isMeant: (schema: string) => boolean): Promise<void> {
-    for (const schema of this.#retired.filter(isMeant)) {
-      this.#retired = this.#retired.filter((name) => name !== schema);
-      await this.metaWriter.run(`DETACH ${schema}`);
-    }
+    return this.#files.closeRetired();
   }
 
   union(table: DayTable, days: readonly Day[]): string {
@@ -402,7 +310,7 @@ export class StoreDatabase implements RowDatabase {
   }
 
   bytesOf(day: Day): Bytes {
-    const path = this.#fileOf(day, this.tierOf(day));
+    const path = this.#files.fileOf(day, this.tierOf(day));
     return sizeOf(path) + sizeOf(`${path}.wal`);
   }
 
@@ -470,7 +378,7 @@ export class StoreDatabase implements RowDatabase {
     await copied(join(this.#folder, "meta.duckdb"), folder);
     for (const day of this.days) {
       await this.writer.run(`CHECKPOINT ${this.schemaOf(day)}`);
-      await copied(this.#fileOf(day, this.tierOf(day)), join(folder, "days"));
+      await copied(this.#files.fileOf(day, this.tierOf(day)), join(folder, "days"));
     }
   }
 
@@ -480,20 +388,4 @@ export class StoreDatabase implements RowDatabase {
     }
     this.#instance.closeSync();
   }
-
-  #fileOf(day: Day, tier: Tier): string {
-    return join(this.#folder, "days", `${day}${tier === "raw" ? "" : `.${tier}`}.duckdb`);
-  }
-
-  #unfinishedOf(day: Day, tier: Tier): string {
-    return join(this.#folder, "days", `${day}.${tier}${UNFINISHED}`);
-  }
-}
-
-function quoted(text: string): string {
-  return text.replaceAll("'", "''");
-}
-
-function schemaNamed(day: Day, tier: Tier): string {
-  return `day_${day.replaceAll("-", "_")}${tier === "raw" ? "" : `_${tier}`}`;
 }
