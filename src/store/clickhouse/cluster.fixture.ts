@@ -10,9 +10,10 @@ import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { ClickhouseServer, freePort, PASSWORD, USER } from "./server.fixture.js";
+import { ClickhouseServer, freePort, PASSWORD } from "./server.fixture.js";
 
 const NAME = "fleet";
+const USER = "tidemark";
 const SHARDS = 2;
 const REPLICAS = 2;
 const LONGEST_START_MS = 60_000;
@@ -44,7 +45,7 @@ export class ClickhouseCluster {
     const servers: ClickhouseServer[] = [];
     for (let at = 0; at < ports.length; at++) {
       const settings = clusterSettings(port, ports, at, await freePort());
-      servers.push(await ClickhouseServer.start(clickhouse, settings));
+      servers.push(await ClickhouseServer.start(clickhouse, settings, USER));
     }
     return new ClickhouseCluster(servers, keeper, folder);
   }
