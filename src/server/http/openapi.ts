@@ -1,7 +1,8 @@
 /** The API's OpenAPI document (https://spec.openapis.org/oas/v3.1.0), made from the routes and the types of answers. */
 import { PARTIAL_HEADER } from "../../model/wire/partial.js";
 import { ANSWER_SCHEMAS } from "./answer_schemas.js";
-import { API_ROUTES, type ApiRoute } from "./api_routes.js";
+import { API_ROUTES } from "./api_routes.js";
+import type { ApiRoute } from "./declared_route.js";
 
 const ERROR = {
   description: "One line that describes the error.",
