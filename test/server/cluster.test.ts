@@ -31,7 +31,6 @@ describe.skipIf(clickhouse === null || (zookeeper ?? null) === null)("a shard th
       const bytes = streamBytes({ service: "shop", pid, startedMs: START, rss, profiles });
       expect((await post(server.url, bytes)).status).toBe(200);
     }
-    await expect.poll(async () => (await services()).body.services[0]?.instances).toBe(PROCESSES);
   });
   afterAll(async () => {
     await browser.close();
@@ -46,6 +45,7 @@ describe.skipIf(clickhouse === null || (zookeeper ?? null) === null)("a shard th
   };
 
   test("is named by every answer, until it is back", async () => {
+    await expect.poll(async () => (await services()).body.services[0]?.instances).toBe(PROCESSES);
     expect(partialIn((await services()).headers)).toBeNull();
     const { page, complaints } = await watchedPage(browser, server.url);
     await page.goto(`${server.url}/service?name=shop`);
@@ -72,7 +72,7 @@ describe.skipIf(clickhouse === null || (zookeeper ?? null) === null)("a shard th
         { shards: 2, missing: 1 },
       ]);
     }
-    const printed = await execute(tidemark, ["fleet", "services", "--server", server.url]);
+    const printed = await execute([tidemark, "fleet", "services", "--server", server.url]);
     expect(printed.stderr).toMatch(MISSING);
     expect(printed.stdout).toContain("shop");
 
