@@ -88,7 +88,7 @@ const ofFleet = [
     name: "fleet-heat",
     path: "/service?name=thumbnails&since=30d&chart=instance",
     drawn: "[data-testid=heat][data-rows]",
-    options: { ...fleet, viewport: { width: 1440, height: 720 } },
+    options: { ...fleet, viewport: { width: 1440, height: 650 } },
   },
   {
     name: "fleet-compare",

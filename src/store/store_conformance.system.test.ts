@@ -1,19 +1,12 @@
-/** What every store does (stores.fixture.ts). */
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { environment } from "../../test/environment.js";
 import { present } from "../model/base/present.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
-import { streamName } from "../recording/sender/stream_name.js";
-import { StreamReader } from "../recording/stream_reader.js";
 import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
 import type { Store, WindowProfile } from "./index.js";
-import { testedStores } from "./stores.fixture.js";
+import { partOf, testedStores, withStore } from "./stores.fixture.js";
 
 const { stores, missing } = testedStores(environment);
-const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
 /** Noon, so that nothing crosses midnight by itself. */
 const START = Date.UTC(2026, 10, 20, 12);
 const MINUTE = 60_000;
@@ -22,31 +15,21 @@ const MIB = 2 ** 20;
 
 it.skipIf(true).each(missing)("the store $name: $whyNot", () => {});
 
-describe.each(stores)("the store $name", ({ open, remove, stop }) => {
-  let folder: string;
+describe.each(stores)("the store $name", (tested) => {
   let store: Store;
-  beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), "tidemark-store-"));
-    store = await open(folder);
+  const open = withStore(tested, (opened) => {
+    store = opened;
   });
-  afterEach(async () => {
-    await store.close();
-    await remove(folder);
-  });
-  afterAll(stop);
 
   const reopen = async () => {
     await store.close();
-    store = await open(folder);
+    await open();
   };
 
-  /** Writes a stream in pieces of `pieceBytes`, as they might arrive. */
   const give = async (plan: StreamPlan, oldestMs = 0): Promise<string> => {
-    const bytes = streamBytes(plan);
-    const stream = streamName(bytes);
-    const items = new StreamReader("it", LIMITS).take(bytes);
-    await store.write([{ stream, items, endOffset: bytes.length }], oldestMs);
-    return stream;
+    const part = partOf(plan);
+    await store.write([part], oldestMs);
+    return part.stream;
   };
 
   const window = { startMs: START, endMs: START + HOUR };
@@ -273,15 +256,14 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
         [MINUTE, "main;load 5000000 allocated=6000000 variance=1"],
       ],
     };
-    const bytes = streamBytes(plan);
-    const stream = streamName(bytes);
-    const items = new StreamReader("it", LIMITS).take(bytes);
+    const whole = partOf(plan);
+    const { stream, items } = whole;
     const cut = items.findIndex(({ kind }) => kind === "profile") + 1;
     const endOffset = present(items[cut - 1]).endOffset;
     await store.write([{ stream, items: items.slice(0, cut), endOffset }], 0);
     await reopen();
     expect(store.knows(stream)).toBe(false);
-    await store.write([{ stream, items, endOffset: bytes.length }], 0);
+    await store.write([whole], 0);
     // The second profile's allocations are counted since the first one's.
     expect(total(await profile("shop"), "allocatedBytes")).toBeCloseTo(6_000_000, 3);
   });
@@ -302,12 +284,11 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
   it("has a program as an instance that is older than its recording, and is described before its processes", async () => {
     const rss = [[6 * MINUTE, MIB]] as const;
     const plan = { service: "shop", pid: 1, startedMs: START, recordedAfterMs: 5 * MINUTE, rss };
-    const bytes = streamBytes(plan);
-    const stream = streamName(bytes);
-    const [description, ...items] = new StreamReader("it", LIMITS).take(bytes);
+    const { stream, items: all, endOffset } = partOf(plan);
+    const [description, ...items] = all;
     const first = present(description);
     await store.write([{ stream, items: [first], endOffset: first.endOffset }], 0);
-    await store.write([{ stream, items, endOffset: bytes.length }], 0);
+    await store.write([{ stream, items, endOffset }], 0);
     const service = await store.service("shop", window, 4);
     expect(service?.instances).toMatchObject([{ pid: 1, startedMs: START }]);
   });
@@ -404,7 +385,7 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
 
   it("keeps the first values of a label, and counts the rest as one", async () => {
     await store.close();
-    store = await open(folder, { labelValues: 3 });
+    await open({ labelValues: 3 });
     const request = (pid: number, service = "shop") => ({
       ...{ service, pid, startedMs: START, labels: { request: `r${pid}`, team: "a" } },
       profiles: [[0, `main;load ${MIB} variance=1 label=user:u${pid}`]] as const,
@@ -436,7 +417,7 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
     ]);
     // A restart keeps the values that were first; another service has a budget of its own.
     await store.close();
-    store = await open(folder, { labelValues: 3 });
+    await open({ labelValues: 3 });
     await give(request(6));
     await give(request(2));
     await give(request(7, "other"));

@@ -1,11 +1,15 @@
 /** The stores that the conformance suites test. A new one is added here. */
-import { readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
-import { expect } from "vitest";
+import { afterAll, afterEach, beforeEach, expect } from "vitest";
+import { streamName } from "../recording/sender/stream_name.js";
+import { StreamReader } from "../recording/stream_reader.js";
+import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
 import { ClickhouseCluster } from "./clickhouse/cluster.fixture.js";
 import { ChdbServer, ClickhouseServer } from "./clickhouse/server.fixture.js";
-import { openStore, type Store } from "./index.js";
+import { openStore, type Store, type StreamPart } from "./index.js";
 import type { StoreSettings } from "./interface/store.js";
 
 /** What the set-up of the tests found (scripts/environment.mjs). */
@@ -120,6 +124,42 @@ function clickhouseStore(
       server = null;
     },
   };
+}
+
+const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
+
+/** The frames of a stream, as they are written to a store. */
+export function partOf(plan: StreamPlan): StreamPart {
+  const bytes = streamBytes(plan);
+  const items = new StreamReader("it", LIMITS).take(bytes);
+  return { stream: streamName(bytes), items, endOffset: bytes.length };
+}
+
+/**
+ * For each test of a suite: a store in a folder of its own, which `opened` gets. `usual`: its settings.
+ * @returns opens the folder's store again, which must be closed
+ */
+export function withStore(
+  tested: TestedStore,
+  opened: (store: Store, folder: string) => void,
+  usual: Partial<StoreSettings> = {},
+): (settings?: Partial<StoreSettings>) => Promise<void> {
+  let folder = "";
+  let store: Store;
+  const open = async (settings = usual) => {
+    store = await tested.open(folder, settings);
+    opened(store, folder);
+  };
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "tidemark-store-"));
+    await open();
+  });
+  afterEach(async () => {
+    await store.close();
+    await tested.remove(folder);
+  });
+  afterAll(tested.stop);
+  return open;
 }
 
 /** Those that can be tested here, and those that are reported as skipped. */

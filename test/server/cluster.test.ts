@@ -78,7 +78,6 @@ describe.skipIf(clickhouse === null || (zookeeper ?? null) === null)("a shard th
 
     await page.reload();
     await expect.poll(() => page.locator(".fleet-partial").innerText()).toMatch(MISSING);
-    await page.screenshot({ path: process.env.TIDEMARK_SHOT ?? `${scratch()}/partial.png` });
     await cluster.servers[2]?.begin();
     await cluster.servers[3]?.begin();
     await expect
