@@ -1,3 +1,4 @@
+/** A store that keeps sums answers like one that has just been opened, whatever changed meanwhile. */
 import { describe, expect, it, vi } from "vitest";
 import { environment } from "../../test/environment.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";

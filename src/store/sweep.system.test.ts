@@ -1,3 +1,4 @@
+/** Retention removes what only removed days referred to, and nothing else. */
 import { describe, expect, it } from "vitest";
 import { environment } from "../../test/environment.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";

@@ -1,3 +1,4 @@
+/** A figure that was read before a window counts in it as long as it is valid, in every kind of answer. */
 import { describe, expect, it } from "vitest";
 import { environment } from "../../test/environment.js";
 import type { StreamPlan } from "../recording/streams.fixture.js";

@@ -5,15 +5,12 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { environment } from "../../../test/environment.js";
 import type { PartialAnswer } from "../../model/wire/partial.js";
-import { streamName } from "../../recording/sender/stream_name.js";
-import { StreamReader } from "../../recording/stream_reader.js";
-import { streamBytes } from "../../recording/streams.fixture.js";
 import { allowingPartial, openStore, type Store } from "../index.js";
+import { partOf } from "../stores.fixture.js";
 import { ClickhouseCluster } from "./cluster.fixture.js";
 import type { ClickhouseServer } from "./server.fixture.js";
 
 const { clickhouse, zookeeper } = environment;
-const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
@@ -42,13 +39,12 @@ describe.skipIf(clickhouse === null || (zookeeper ?? null) === null)("a cluster"
   };
   const server = (at: number) => cluster.servers[at] as ClickhouseServer;
   const give = (pid: number, startedMs = START) => {
-    const bytes = streamBytes({
+    const part = partOf({
       ...{ service: "shop", version: "1", pid, startedMs },
       rss: Array.from({ length: 11 }, (_, n) => [n * MINUTE, 100 * MIB] as const),
       profiles: [[0, `main;f${pid} ${pid * MIB} variance=1`]],
     });
-    const items = new StreamReader("it", LIMITS).take(bytes);
-    return store.write([{ stream: streamName(bytes), items, endOffset: bytes.length }], 0);
+    return store.write([part], 0);
   };
   const instances = async () => (await store.instances("shop", window))?.length;
   const live = async () => {
