@@ -1,17 +1,18 @@
 /**
- * Queries over a service of many instances: `npm run bench -- server_fleet [--instances 105] [--days 30] [--stacks 200]`
+ * Queries over a service of many instances: `npm run bench -- server_fleet [--instances 105] [--days 30] [--stacks 100]`
  *
- * A server gets the recordings of a service with three versions: each instance has a process for each version, with a
+ * A store gets the recordings of a service with three versions: each instance has a process for each version, with a
  * reading of RSS every 2 minutes and a profile every 4 hours. Pages' queries over all days run first on the data as it was
  * sent, then after the days have moved to the usual tiers, and after a restart.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { streamName } from "../dist/recording/sender/stream_name.js";
+import { StreamReader } from "../dist/recording/stream_reader.js";
 import { DemoRecorder, livesOf } from "../dist/server/demo/recordings.js";
+import { openStore } from "../dist/store/index.js";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
 import { bytesBelow, daysMoved, ms, quantile, rssOf, startServer, stopped } from "./served.mjs";
@@ -20,7 +21,7 @@ const { values: options } = parseArgs({
   options: {
     instances: { type: "string", default: "105" },
     days: { type: "string", default: "30" },
-    stacks: { type: "string", default: "200" },
+    stacks: { type: "string", default: "100" },
   },
 });
 const instances = Number(options.instances);
@@ -30,20 +31,13 @@ const DAY_MS = 86_400_000;
 const POLL_MS = 120_000;
 const MIB = 2 ** 20;
 const QUERIES = 10;
+const LIMITS = { frameBytes: 64 << 20, callBytes: 1 << 30 };
 const data = mkdtempSync(join(tmpdir(), "tidemark-bench-fleet-"));
 const endMs = Date.now();
 const lives = livesOf(service(), endMs).filter(({ startMs }) => startMs > endMs - days * DAY_MS);
+await fill();
 let server = await startServer(data, "tiers: {raw: 1000d}\n");
 try {
-  for (const life of lives) {
-    const frames = new DemoRecorder(life, POLL_MS).begin(endMs);
-    await send(frames);
-  }
-  const begun = performance.now();
-  while ((await instancesSeen()) < lives.length) {
-    await pause(500);
-  }
-  console.log(`in the database ${ms(performance.now() - begun)} after the last frame`);
   const columns = [await measured()];
   await stopped(server.child);
   server = await startServer(data, "tiers: {}\n");
@@ -66,16 +60,17 @@ try {
   rmSync(data, { recursive: true, force: true });
 }
 
-/** @param {Buffer} frames */
-async function send(frames) {
-  const address = `${server.url}/api/v1/frames?stream=${streamName(frames)}&offset=0`;
-  const headers = { "content-type": "application/octet-stream" };
-  const post = () => fetch(address, { method: "POST", headers, body: frames });
-  // While a recording is made, the server may close the idle connection.
-  const answer = await post().catch(post);
-  if (!answer.ok) {
-    throw new Error(`frames: status ${answer.status}: ${await answer.text()}`);
+/** Writes what the server would write of the recordings' frames. */
+async function fill() {
+  const { store } = await openStore(`duckdb:${data}`);
+  for (const life of lives) {
+    const bytes = new DemoRecorder(life, POLL_MS).begin(endMs);
+    const stream = streamName(bytes);
+    const items = new StreamReader("a recording", LIMITS).take(bytes);
+    await store.write([{ stream, items, endOffset: bytes.length }], 0);
+    store.forget(stream);
   }
+  await store.close();
 }
 
 /** @returns {import("../dist/server/demo/services.js").DemoService} */
@@ -108,12 +103,6 @@ async function ask(path, words) {
     throw new Error(`${path}: status ${answer.status}: ${text}`);
   }
   return text;
-}
-
-async function instancesSeen() {
-  const text = await ask("services", { steps: "1" });
-  const [shop] = JSON.parse(text).services;
-  return shop === undefined ? 0 : shop.instances + shop.endedInstances;
 }
 
 /** @returns {Promise<Record<string, string>>} */
