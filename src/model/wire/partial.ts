@@ -1,4 +1,4 @@
-/** A part of the server's database did not answer: an answer is made from the rest, and says so. */
+/** Answers that are made from a part of the server's database, because the rest did not answer. */
 
 export interface PartialAnswer {
   /** Shards of the database. */

@@ -181,7 +181,7 @@ export function buildApp(parts: AppParts): Hono {
   return app;
 }
 
-/** Says of an answer that a part of the database did not contribute to it. */
+/** Marks an answer to which a part of the database did not contribute. */
 async function markPartial(context: Context, next: () => Promise<void>): Promise<void> {
   const partial = await allowingPartial(next);
   if (partial === null) {

@@ -91,7 +91,7 @@ describe.skipIf(clickhouse === null || (zookeeper ?? null) === null)("a cluster"
     expect(await partly(instances)).toEqual([PROCESSES + 1, null]);
   });
 
-  it("marks what lacks a shard, keeps none of it, and refuses it to work that cannot say so", async () => {
+  it("marks what lacks a shard, keeps none of it, and refuses it to work that expects a complete one", async () => {
     // Sums of whole hours are kept in memory; these are not there yet.
     const long = { startMs: START - 2 * DAY, endMs: START + 2 * DAY };
     const stacks = async () => {

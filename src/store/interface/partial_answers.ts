@@ -1,5 +1,5 @@
 /**
- * A store whose database has several shards can answer while some of them are down. Only work that says what its answer lacks
+ * A store whose database has several shards can answer while some of them are down. Only work that reports what its answer lacks
  * gets such an answer; all other work (alerts, roll-ups, writes) gets the error.
  */
 import { AsyncLocalStorage } from "node:async_hooks";

@@ -18,17 +18,17 @@ export function noteAnswer(address: string, { headers }: Response): void {
   const worst = [...lacking.values()].sort((a, b) => b.missing - a.missing)[0] ?? null;
   if (worst?.missing !== shown?.missing || worst?.shards !== shown?.shards) {
     shown = worst;
-    for (const tell of listeners) {
-      tell();
+    for (const listener of listeners) {
+      listener();
     }
   }
 }
 
 export function usePartial(): PartialAnswer | null {
   return useSyncExternalStore(
-    (tell) => {
-      listeners.add(tell);
-      return () => listeners.delete(tell);
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
     () => shown,
   );
