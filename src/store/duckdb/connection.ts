@@ -50,7 +50,7 @@ export async function rowsOf(
 
 /**
  * A statement's whole result. The DuckDB client binds each bigint as a HUGEINT, with which arithmetic, and a division most of
- * all, takes ten times as long as with the columns' own types.
+ * all, takes several times as long as with the columns' own types.
  */
 export function readerOf(
   connection: DuckDBConnection,
