@@ -13,6 +13,7 @@ const matrix = [
   "test/gpu/{jax,live,page,torch_module}.test.ts",
   "test/plan/{page,saved_tensors}.test.ts",
   "test/record/native_structures.test.ts",
+  "test/server/cluster.test.ts",
   "test/server/heat_map.test.ts",
   "test/server/ingest_page.test.ts",
   "test/server/pages.test.ts",

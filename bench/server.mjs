@@ -11,18 +11,16 @@
  * `--seconds`, while one client queries. Then only queries run: services, a flame graph, a diff, label values. One
  * server and one client process share the machine.
  */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import { Location, Function as PprofFunction, Profile, StringTable } from "pprof-format";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
+import { bytesBelow, daysMoved, ms, quantile, rssOf, startServer, stopped } from "./served.mjs";
 
 const { values: options } = parseArgs({
   options: {
@@ -36,12 +34,11 @@ const { values: options } = parseArgs({
 const processes = Number(options.processes);
 let stacks = Number(options.stacks);
 const seconds = Number(options.seconds);
-const tidemark = fileURLToPath(new URL("../bin/tidemark", import.meta.url));
 const QUERIES = 20;
 /** Times of queries while profiles arrive, in ms. @type {number[]} */
 const asked = [];
 const folder = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
-const { url, child } = await startServer();
+const { url, child } = await startServer(folder);
 try {
   const begunMs = Date.now();
   const taken = await ingest();
@@ -123,9 +120,7 @@ try {
     ].join("\n\n"),
   );
 } finally {
-  const exit = once(child, "exit");
-  child.kill("SIGTERM");
-  await exit;
+  await stopped(child);
   rmSync(folder, { recursive: true, force: true });
 }
 
@@ -168,13 +163,7 @@ async function history() {
     };
     const before = await measured("as sent");
     server = await startServer(data, "tiers: {}\n");
-    const isRaw = (/** @type {string} */ name) => /^\d{4}-\d\d-\d\d\.duckdb$/.test(name);
-    for (let left = 300; left > 0; left--) {
-      if (readdirSync(join(data, "days")).filter(isRaw).length <= 4) {
-        break;
-      }
-      await pause(1000);
-    }
+    await daysMoved(data);
     const after = await measured("raw for 2 days, then means of 10 minutes and an hour");
     return `One process that sends ${stacks} stacks every 10 minutes for ${days} days:\n\n${markdownTable(
       ["tiers", "database for a process and month", "flame graph of all days, p50", "p99"],
@@ -184,34 +173,6 @@ async function history() {
     await stopped(server.child);
     rmSync(data, { recursive: true, force: true });
   }
-}
-
-/** @param {import("node:child_process").ChildProcess} server */
-async function stopped(server) {
-  if (server.exitCode === null && server.signalCode === null) {
-    const exit = once(server, "exit");
-    server.kill("SIGTERM");
-    await exit;
-  }
-}
-
-/** @returns {Promise<{url: string, child: import("node:child_process").ChildProcess}>} */
-async function startServer(data = folder, config = "") {
-  const file = join(data, "serve.yaml");
-  writeFileSync(file, config);
-  const words = ["serve", "--listen", "127.0.0.1:0", "--store", `duckdb:${data}`, "--json"];
-  words.push("--config", file);
-  const server = spawn(tidemark, [...words, "--log", "warnings"], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  let printed = "";
-  for await (const chunk of server.stdout) {
-    printed += chunk;
-    if (printed.includes("}")) {
-      break;
-    }
-  }
-  return { url: JSON.parse(printed).url, child: server };
 }
 
 /** @returns {Promise<number[]>} times until each acknowledgement, in ms */
@@ -295,30 +256,4 @@ function pushed(process, round, timeMs = Date.now()) {
       },
     ],
   });
-}
-
-/** @param {number[]} times @param {number} share */
-function quantile(times, share) {
-  const sorted = [...times].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-}
-
-/** @param {number} value */
-function ms(value) {
-  return `${value.toFixed(0)} ms`;
-}
-
-/** RSS of the server: bin/tidemark has become Node by exec. @param {number} pid */
-function rssOf(pid, field = "VmRSS") {
-  const status = readFileSync(`/proc/${pid}/status`, "utf8");
-  const [, kib = "0"] = new RegExp(`^${field}:\\s+(\\d+)`, "m").exec(status) ?? [];
-  return Number(kib) * 1024;
-}
-
-/** @param {string} path @returns {number} */
-function bytesBelow(path) {
-  return readdirSync(path, { recursive: true, encoding: "utf8" }).reduce((sum, name) => {
-    const about = statSync(join(path, name));
-    return about.isFile() ? sum + about.size : sum;
-  }, 0);
 }

@@ -17,6 +17,7 @@ const parts = new Set([
   "machine",
   "process_cost",
   "results",
+  "served",
   "soak_cycles",
   "statistics",
   "tools",

@@ -13,7 +13,7 @@ import { findOnPath, runAsScript } from "./command.mjs";
 import { makeAllocators } from "./environment/allocators.mjs";
 import { makeChroot } from "./environment/chroot.mjs";
 import { makeBuildRoot, makeCleanRoot } from "./environment/clean_roots.mjs";
-import { makeClickhouse } from "./environment/clickhouse.mjs";
+import { makeClickhouse, makeZookeeper } from "./environment/clickhouse.mjs";
 import { makeFreeThreaded } from "./environment/free_threaded.mjs";
 import {
   findInterpreters,
@@ -57,6 +57,7 @@ import { root, setUp } from "./setup.mjs";
  * @property {string | null} chroot root folder of Debian forky with Python 3.13 and newer
  * @property {string | null} allocators folder of the libraries of jemalloc, mimalloc and tcmalloc
  * @property {string | null} clickhouse root folder of Debian's ClickHouse server and its libraries
+ * @property {string | null} zookeeper root folder of Debian's ZooKeeper and its libraries
  * @property {string | null} wheelhouse folder of wheels: test/requirements-wheelhouse.txt
  * @property {string | null} packagingPython executable of a virtual environment that holds
  *   test/requirements-packaging.txt (auditwheel, twine, ...)
@@ -141,6 +142,7 @@ export async function makeEnvironment({ long = false } = {}) {
   const wheelhouse = await orSkip("wheels for offline installs", () => makeWheelhouse(local));
   const allocators = await orSkip("jemalloc, mimalloc, tcmalloc", makeAllocators);
   const clickhouse = await orSkip("ClickHouse", makeClickhouse);
+  const zookeeper = await orSkip("ZooKeeper", () => makeZookeeper(long));
   const packagingPython = await orSkip("packaging tools", () => makePackagingTools(local));
   /** @type {Record<"cleanRoots" | "buildRoots", Record<string, string>>} */
   const roots = { cleanRoots: {}, buildRoots: {} };
@@ -170,6 +172,7 @@ export async function makeEnvironment({ long = false } = {}) {
     wheelhouse,
     allocators,
     clickhouse,
+    zookeeper,
     packagingPython,
     ...roots,
     tools: Object.fromEntries(toolNames.map((name) => [name, findOnPath(name) ?? null])),

@@ -85,6 +85,12 @@ const ofFleet = [
     options: fleet,
   },
   {
+    name: "fleet-heat",
+    path: "/service?name=thumbnails&since=30d&chart=instance",
+    drawn: "[data-testid=heat][data-rows]",
+    options: { ...fleet, viewport: { width: 1440, height: 650 } },
+  },
+  {
     name: "fleet-compare",
     path: "/service?name=checkout&since=7d&view=compare",
     drawn: "text=PriceTable.price_for",

@@ -85,6 +85,12 @@ export const longTests = {
     sample: 5,
     full: 200,
   },
+  storeKinds: {
+    what: "databases on which the suites for all stores run: DuckDB, ClickHouse, its newest engine, and two shards with two replicas (those that are installed)",
+    file: "src/store",
+    sample: 2,
+    full: 4,
+  },
   busyHostSeconds: {
     what: "seconds in which 20 processes start and 200 are forked each second beside a collector",
     file: "test/watch/busy_host.test",

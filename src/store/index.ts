@@ -16,6 +16,7 @@ export {
   type ProfileFigure,
   STREAM_LABEL,
 } from "./interface/labels.js";
+export { allowingPartial, isPartial } from "./interface/partial_answers.js";
 export type {
   ProcessLife,
   ProfileQuery,

@@ -1,19 +1,13 @@
 /** A store that keeps sums answers like one that has just been opened, whatever changed meanwhile. */
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { environment } from "../../test/environment.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
-import { streamName } from "../recording/sender/stream_name.js";
-import { type StreamItem, StreamReader } from "../recording/stream_reader.js";
-import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
+import type { StreamPlan } from "../recording/streams.fixture.js";
 import { KeptSums } from "./duckdb/kept_sums.js";
 import type { ProfileQuery, Retention, Store } from "./index.js";
-import { testedStores } from "./stores.fixture.js";
+import { partOf, testedStores, withStore } from "./stores.fixture.js";
 
 const { stores, missing } = testedStores(environment);
-const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
@@ -44,12 +38,6 @@ const QUERIES: readonly ProfileQuery[] = [
   },
 ];
 
-function itemsOf(plan: StreamPlan): { stream: string; items: StreamItem[]; endOffset: number } {
-  const bytes = streamBytes(plan);
-  const items = new StreamReader("it", LIMITS).take(bytes);
-  return { stream: streamName(bytes), items, endOffset: bytes.length };
-}
-
 const plan = (pid: number, some: Partial<StreamPlan> = {}): StreamPlan => ({
   service: "shop",
   version: String(pid),
@@ -71,18 +59,11 @@ const retention = (some: Partial<Retention>): Retention => ({
 
 it.skipIf(true).each(missing)("the store $name: $whyNot", () => {});
 
-describe.each(stores)("the store $name", ({ open, remove, stop }) => {
-  let folder: string;
+describe.each(stores)("the store $name", (tested) => {
   let store: Store;
-  beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), "tidemark-repeated-"));
-    store = await open(folder);
+  const open = withStore(tested, (opened) => {
+    store = opened;
   });
-  afterEach(async () => {
-    await store.close();
-    await remove(folder);
-  });
-  afterAll(stop);
 
   async function answers() {
     const all = [];
@@ -103,7 +84,7 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
   async function compared() {
     const warm = await answers();
     await store.close();
-    store = await open(folder);
+    await open();
     const cold = await answers();
     expect(warm).toEqual(cold);
     return JSON.stringify(warm);
@@ -116,13 +97,13 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
       expect(seen).not.toContain(now);
       seen.add(now);
     };
-    await store.write([itemsOf(plan(1))], 0);
+    await store.write([partOf(plan(1))], 0);
     await changed();
     // A process that ran at the same time, but is sent later.
-    await store.write([itemsOf(plan(2))], 0);
+    await store.write([partOf(plan(2))], 0);
     await changed();
     // Profiles of a stream that the store knows, in two parts; then its end, which shortens the last one. No restart between them: it forgets the stream.
-    const { stream, items } = itemsOf(plan(3, { endedAfterMs: 79 * HOUR + MINUTE }));
+    const { stream, items } = partOf(plan(3, { endedAfterMs: 79 * HOUR + MINUTE }));
     const [half, end] = [
       Math.floor(items.length / 2),
       items.findIndex(({ kind }) => kind === "end"),
@@ -139,22 +120,22 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
     await changed();
     await store.retain(retention({ tiers: { raw: 0, "10m": 0, "1h": 0 } }), START + 3 * DAY + HOUR);
     await compared();
-    await store.write([itemsOf(plan(4))], 0);
+    await store.write([partOf(plan(4))], 0);
     await changed();
     await store.retain(retention({ keepMs: 1.5 * DAY }), START + 3 * DAY);
     await changed();
   });
 
   it("while rows arrive during a question", async () => {
-    await store.write([itemsOf(plan(1))], 0);
+    await store.write([partOf(plan(1))], 0);
     for (let pid = 2; pid < 5; pid++) {
-      await Promise.all([answers(), store.write([itemsOf(plan(pid))], 0), answers()]);
+      await Promise.all([answers(), store.write([partOf(plan(pid))], 0), answers()]);
       await compared();
     }
   });
 
   it("without summing again after a stream was opened again unchanged", async () => {
-    const { stream, items } = itemsOf(plan(1, { endedAfterMs: 79 * HOUR + MINUTE }));
+    const { stream, items } = partOf(plan(1, { endedAfterMs: 79 * HOUR + MINUTE }));
     const upTo = (count: number) => {
       const part = items.slice(0, count);
       return { stream, items: part, endOffset: part.at(-1)?.endOffset ?? 0 };
@@ -182,7 +163,7 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
   it("for profiles that are valid for longer than a day", async () => {
     // 15 % of a run of 20 days are 3 days.
     const profiles = [0, 20].map((days) => [days * DAY, `main;keep ${MIB}`] as const);
-    await store.write([itemsOf(plan(1, { startedMs: START - 20 * DAY, profiles }))], 0);
+    await store.write([partOf(plan(1, { startedMs: START - 20 * DAY, profiles }))], 0);
     const live = async (startMs: number, endMs: number) => {
       const of = { service: "shop" };
       const { snapshot } = await store.profile({ of, startMs, endMs, mostStacks: 10 });

@@ -1,19 +1,13 @@
 /** What every store does (stores.fixture.ts). */
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { environment } from "../../test/environment.js";
 import { present } from "../model/base/present.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
-import { streamName } from "../recording/sender/stream_name.js";
-import { StreamReader } from "../recording/stream_reader.js";
 import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
 import type { Store, WindowProfile } from "./index.js";
-import { testedStores } from "./stores.fixture.js";
+import { partOf, testedStores, withStore } from "./stores.fixture.js";
 
 const { stores, missing } = testedStores(environment);
-const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
 /** Noon, so that nothing crosses midnight by itself. */
 const START = Date.UTC(2026, 10, 20, 12);
 const MINUTE = 60_000;
@@ -22,31 +16,21 @@ const MIB = 2 ** 20;
 
 it.skipIf(true).each(missing)("the store $name: $whyNot", () => {});
 
-describe.each(stores)("the store $name", ({ open, remove, stop }) => {
-  let folder: string;
+describe.each(stores)("the store $name", (tested) => {
   let store: Store;
-  beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), "tidemark-store-"));
-    store = await open(folder);
+  const open = withStore(tested, (opened) => {
+    store = opened;
   });
-  afterEach(async () => {
-    await store.close();
-    await remove(folder);
-  });
-  afterAll(stop);
 
   const reopen = async () => {
     await store.close();
-    store = await open(folder);
+    await open();
   };
 
-  /** Writes a stream in pieces of `pieceBytes`, as they might arrive. */
   const give = async (plan: StreamPlan, oldestMs = 0): Promise<string> => {
-    const bytes = streamBytes(plan);
-    const stream = streamName(bytes);
-    const items = new StreamReader("it", LIMITS).take(bytes);
-    await store.write([{ stream, items, endOffset: bytes.length }], oldestMs);
-    return stream;
+    const part = partOf(plan);
+    await store.write([part], oldestMs);
+    return part.stream;
   };
 
   const window = { startMs: START, endMs: START + HOUR };
@@ -67,29 +51,6 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
   };
   const total = ({ snapshot }: WindowProfile, column: "liveBytes" | "allocatedBytes") =>
     snapshot.sites[column].reduce((sum, value) => sum + value, 0);
-
-  it("knows when recorded programs started, ended and last reported", async () => {
-    const rss = [0, 10, 20].map((minutes) => [minutes * MINUTE, MIB] as const);
-    const startedMs = START;
-    const hurt = { killedAfterMs: [5 * MINUTE, 15 * MINUTE], fragmentation: [0.25, 0.5] };
-    await give({ service: "shop", version: "41", pid: 1, startedMs, rss, ...hurt });
-    await give({ service: "shop", version: "42", pid: 2, startedMs, rss, endedAfterMs: HOUR / 2 });
-    await give({ service: "old", pid: 3, startedMs: START - 3 * HOUR, rss });
-    const lives = await store.lives(window);
-    expect(lives.map(({ service, version, host }) => [service, version, host])).toEqual([
-      ["shop", "41", "here"],
-      ["shop", "42", "here"],
-    ]);
-    expect(lives.map(({ startedMs: from, endedMs, lastMs }) => [from, endedMs, lastMs])).toEqual([
-      [START, null, START + 20 * MINUTE],
-      [START, START + HOUR / 2, START + 20 * MINUTE],
-    ]);
-    expect(lives[0]).toMatchObject({
-      killsMs: [START + 5 * MINUTE, START + 15 * MINUTE],
-      fragmentation: 0.5,
-    });
-    expect(lives[1]).toMatchObject({ killsMs: [], fragmentation: null });
-  });
 
   it("averages live bytes over time and sums them over processes, whatever the step", async () => {
     await give({
@@ -273,15 +234,14 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
         [MINUTE, "main;load 5000000 allocated=6000000 variance=1"],
       ],
     };
-    const bytes = streamBytes(plan);
-    const stream = streamName(bytes);
-    const items = new StreamReader("it", LIMITS).take(bytes);
+    const whole = partOf(plan);
+    const { stream, items } = whole;
     const cut = items.findIndex(({ kind }) => kind === "profile") + 1;
     const endOffset = present(items[cut - 1]).endOffset;
     await store.write([{ stream, items: items.slice(0, cut), endOffset }], 0);
     await reopen();
     expect(store.knows(stream)).toBe(false);
-    await store.write([{ stream, items, endOffset: bytes.length }], 0);
+    await store.write([whole], 0);
     // The second profile's allocations are counted since the first one's.
     expect(total(await profile("shop"), "allocatedBytes")).toBeCloseTo(6_000_000, 3);
   });
@@ -302,12 +262,11 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
   it("has a program as an instance that is older than its recording, and is described before its processes", async () => {
     const rss = [[6 * MINUTE, MIB]] as const;
     const plan = { service: "shop", pid: 1, startedMs: START, recordedAfterMs: 5 * MINUTE, rss };
-    const bytes = streamBytes(plan);
-    const stream = streamName(bytes);
-    const [description, ...items] = new StreamReader("it", LIMITS).take(bytes);
+    const { stream, items: all, endOffset } = partOf(plan);
+    const [description, ...items] = all;
     const first = present(description);
     await store.write([{ stream, items: [first], endOffset: first.endOffset }], 0);
-    await store.write([{ stream, items, endOffset: bytes.length }], 0);
+    await store.write([{ stream, items, endOffset }], 0);
     const service = await store.service("shop", window, 4);
     expect(service?.instances).toMatchObject([{ pid: 1, startedMs: START }]);
   });
@@ -340,6 +299,10 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
     expect(await by("instance", { version: "41" })).toEqual([[first, MIB]]);
     expect(await by("version", { version: "' OR ''='" })).toEqual([]);
     expect(await store.service("nobody", window, 4)).toBeNull();
+    expect(await store.instances("nobody", window)).toBeNull();
+    const { instances } = present(await store.service("shop", window, 4));
+    expect(await store.instances("shop", window)).toEqual(expect.arrayContaining(instances));
+    expect(await store.instances("shop", { startMs: 0, endMs: HOUR })).toEqual([]);
     expect(await store.instance(first)).toMatchObject({ service: "shop", version: "41", pid: 1 });
     expect(await store.instance("0".repeat(32))).toBeNull();
   });
@@ -376,17 +339,6 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
     expect((await store.use()).oldestMs).toBe(Date.UTC(2026, 10, 20));
   });
 
-  it("gives a service the verdict of an instance whose growth could not be measured", async () => {
-    const stream = await give({ service: "shop", pid: 1, startedMs: START, rss: [[0, MIB]] });
-    const none = { growthBytesPerHour: 0, limitBytes: 0, msToLimit: 0, confidence: 1, holders: [] };
-    const summary = "The run was too short.";
-    const kind = "insufficient-evidence";
-    await store.putVerdict({ stream, timeMs: START, kind, summary, ...none });
-    const { services } = await store.services(window, 4);
-    expect(services[0]?.verdict).toMatchObject({ kind, summary });
-    expect(services[0]).not.toHaveProperty("growthBytesPerHour");
-  });
-
   it("lists imported files without RSS, with and without stacks", async () => {
     const file = { startedMs: START, endedAfterMs: 0 } as const;
     const profiles = [[0, "main;load 1048576 variance=0"]] as const;
@@ -404,7 +356,7 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
 
   it("keeps the first values of a label, and counts the rest as one", async () => {
     await store.close();
-    store = await open(folder, { labelValues: 3 });
+    await open({ labelValues: 3 });
     const request = (pid: number, service = "shop") => ({
       ...{ service, pid, startedMs: START, labels: { request: `r${pid}`, team: "a" } },
       profiles: [[0, `main;load ${MIB} variance=1 label=user:u${pid}`]] as const,
@@ -436,7 +388,7 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
     ]);
     // A restart keeps the values that were first; another service has a budget of its own.
     await store.close();
-    store = await open(folder, { labelValues: 3 });
+    await open({ labelValues: 3 });
     await give(request(6));
     await give(request(2));
     await give(request(7, "other"));
@@ -446,126 +398,5 @@ describe.each(stores)("the store $name", ({ open, remove, stop }) => {
       ["r7", close(1)],
     ]);
     expect(total(await profile("shop"), "liveBytes") / MIB).toBeCloseTo(6 * held, 6);
-  });
-
-  it("computes the time to the limit from what is used now, not when the verdict was made", async () => {
-    const stream = await give({
-      ...{ service: "shop", pid: 1, startedMs: START },
-      rss: [
-        [0, 100 * MIB],
-        [60, 400 * MIB],
-      ],
-    });
-    const verdict = {
-      kind: "python-leak",
-      confidence: 0.9,
-      summary: "It leaks.",
-      holders: [],
-    } as const;
-    const limitBytes = 500 * MIB;
-    const atStart = { timeMs: START, limitBytes, growthBytesPerHour: 50 * MIB };
-    const timeLeft = async () => (await store.service("shop", window, 4))?.instances[0]?.msToLimit;
-    await store.putVerdict({ stream, ...verdict, ...atStart, msToLimit: 8 * 3_600_000 });
-    expect(await timeLeft()).toBe(2 * 3_600_000);
-    const gauge = async () => (await store.versionGauges(START + MINUTE))[0]?.msToLimit;
-    expect(await gauge()).toBe(2 * 3_600_000);
-    // A verdict that names no time is not given one.
-    await store.putVerdict({ stream, ...verdict, ...atStart, msToLimit: 0 });
-    expect(await timeLeft()).toBe(0);
-    expect(await gauge()).toBeNull();
-  });
-
-  it("keeps the newest verdict of a stream", async () => {
-    const stream = await give({ service: "shop", pid: 1, startedMs: START, rss: [[0, MIB]] });
-    const verdict = {
-      stream,
-      confidence: 0.9,
-      limitBytes: 0,
-      msToLimit: 0,
-      summary: "It grows.",
-      holders: [],
-    };
-    const growth = { timeMs: START, growthBytesPerHour: 7 };
-    await store.putVerdict({ ...verdict, ...growth, kind: "warm-up" });
-    await store.putVerdict({ ...verdict, ...growth, kind: "python-leak" });
-    expect((await store.instance(stream))?.verdict.kind).toBe("python-leak");
-  });
-
-  it("gives the fleet's diagnosis RSS by step, the verdicts of processes, and live bytes by line", async () => {
-    const hours = Array.from({ length: 49 }, (_, hour) => hour);
-    const plan = { service: "shop", version: "2", startedMs: START - 48 * HOUR };
-    const rss = hours.flatMap((hour) =>
-      [0, 20, 40].map((minute) => [hour * HOUR + minute * MINUTE, (100 + hour) * MIB] as const),
-    );
-    const profiles = hours.map(
-      (hour) =>
-        [
-          hour * HOUR,
-          `main;handle;keep ${(1 + hour) * MIB} variance=1\nmain;read;keep ${MIB} variance=1`,
-        ] as const,
-    );
-    const stream = await give({ ...plan, pid: 1, rss, profiles });
-    await give({ ...plan, pid: 2, rss: rss.slice(0, 30), endedAfterMs: 10 * HOUR });
-    await give({ ...plan, service: "other", pid: 3, rss: [[0, MIB]] });
-    const holder = {
-      line: { function: "keep", file: "app.py", line: 1, kind: "python" as const },
-      path: ["module app", "KEPT"],
-      type: "dict",
-    };
-    await store.putVerdict({
-      ...{ stream, timeMs: START, kind: "python-leak", confidence: 0.9, summary: "It grows." },
-      ...{ growthBytesPerHour: MIB, limitBytes: 500 * MIB, msToLimit: 0, holders: [holder] },
-    });
-    const all = { startMs: START - 72 * HOUR, endMs: START + HOUR };
-    expect(await store.fleetServices(all)).toMatchObject([
-      { service: "other", processes: 1 },
-      { service: "shop", processes: 2, lastMs: START + 40 * MINUTE },
-    ]);
-    const [evidence] = await store.fleetEvidence(["shop"], all);
-    expect(evidence?.processes).toHaveLength(2);
-    const first = evidence?.processes.find(({ process }) => process === stream);
-    expect(first).toMatchObject({
-      version: "2",
-      kind: "python-leak",
-      limitBytes: 500 * MIB,
-      holders: [holder],
-    });
-    expect(evidence?.processes.map(({ endedMs }) => endedMs)).toContain(plan.startedMs + 10 * HOUR);
-    expect(new Set(evidence?.processes.map(({ instance }) => instance)).size).toBe(2);
-    expect(first?.rss.times.every((time, at, times) => time > (times[at - 1] ?? 0))).toBe(true);
-    expect(first?.rss.values.at(-1)).toBe(148 * MIB);
-    const sites = (await store.fleetSites([stream], all)).get(stream);
-    // Both stacks end in the same line.
-    expect(sites?.map(({ live }) => (live.values.at(-1) ?? 0) / MIB)).toEqual([50]);
-    expect(await store.fleetEvidence([], all)).toEqual([]);
-  });
-
-  it("knows the hourly peaks of processes, without pages that are shared, and what else their cgroup uses", async () => {
-    const at = (...mib: number[]) =>
-      mib.map((each, step) => [step * 20 * MINUTE, each * MIB] as const);
-    const figures = {
-      // Half of what the processes map is shared.
-      treePssBytes: at(50, 100),
-      cgroupUsageBytes: at(130, 230, 130, 130, 130),
-      cgroupLimitBytes: at(512),
-    };
-    const rss = at(100, 200, 100, 100, 100);
-    const killed = { killedAfterMs: [5 * MINUTE], killedByMachineAfterMs: [6 * MINUTE] };
-    await give({ service: "shop", pid: 1, startedMs: START, rss, figures, ...killed });
-    const [shop, none] = await store.fleetPeaks(["shop", "none"], {
-      ...window,
-      endMs: START + 81 * MINUTE,
-    });
-    expect(shop?.processes).toMatchObject([
-      {
-        peaks: { times: [START, START + HOUR], values: [100 * MIB, 50 * MIB] },
-        // 130 MiB, less the half of 100 MiB that only this program uses.
-        besideBytes: 80 * MIB,
-        limitBytes: 512 * MIB,
-        killsMs: [START + 5 * MINUTE],
-        endedMs: null,
-      },
-    ]);
-    expect(none?.processes).toEqual([]);
   });
 });

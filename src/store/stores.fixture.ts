@@ -1,15 +1,21 @@
 /** The stores that the conformance suites test. A new one is added here. */
-import { readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
-import { expect } from "vitest";
+import { afterAll, afterEach, beforeEach, expect } from "vitest";
+import { streamName } from "../recording/sender/stream_name.js";
+import { StreamReader } from "../recording/stream_reader.js";
+import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
+import { ClickhouseCluster } from "./clickhouse/cluster.fixture.js";
 import { ChdbServer, ClickhouseServer } from "./clickhouse/server.fixture.js";
-import { openStore, type Store } from "./index.js";
+import { openStore, type Store, type StreamPart } from "./index.js";
 import type { StoreSettings } from "./interface/store.js";
 
 /** What the set-up of the tests found (scripts/environment.mjs). */
 interface Environment {
   readonly clickhouse: string | null;
+  readonly zookeeper?: string | null;
   readonly chdbPython: string | null;
   readonly skipped: readonly { readonly what: string; readonly why: string }[];
 }
@@ -61,6 +67,8 @@ const duckdb: TestedStore = {
   stop: async () => {},
 };
 
+type AnyServer = ClickhouseServer | ChdbServer | ClickhouseCluster;
+
 function databaseOf(folder: string): string {
   return basename(folder).replaceAll(/\W/g, "_");
 }
@@ -68,9 +76,9 @@ function databaseOf(folder: string): string {
 function clickhouseStore(
   name: string,
   whyNot: string | null,
-  start: () => Promise<ClickhouseServer | ChdbServer>,
+  start: () => Promise<AnyServer>,
 ): TestedStore {
-  let server: Promise<ClickhouseServer | ChdbServer> | null = null;
+  let server: Promise<AnyServer> | null = null;
   return {
     name,
     whyNot,
@@ -80,7 +88,11 @@ function clickhouseStore(
       return (await openStore(name, { ...settings, files: folder })).store;
     },
     async remove(folder) {
-      await (await server)?.query(`DROP DATABASE IF EXISTS ${databaseOf(folder)}`);
+      const database = databaseOf(folder);
+      const running = await server;
+      await (running instanceof ClickhouseCluster
+        ? running.drop(database)
+        : running?.query(`DROP DATABASE IF EXISTS ${database}`));
       rmSync(folder, { recursive: true, force: true });
     },
     async days(folder) {
@@ -114,8 +126,44 @@ function clickhouseStore(
   };
 }
 
+const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
+
+/** The frames of a stream, as they are written to a store. */
+export function partOf(plan: StreamPlan): StreamPart {
+  const bytes = streamBytes(plan);
+  const items = new StreamReader("it", LIMITS).take(bytes);
+  return { stream: streamName(bytes), items, endOffset: bytes.length };
+}
+
+/**
+ * For each test of a suite: a store in a folder of its own, which `opened` gets. `usual`: its settings.
+ * @returns opens the folder's store again, which must be closed
+ */
+export function withStore(
+  tested: TestedStore,
+  opened: (store: Store, folder: string) => void,
+  usual: Partial<StoreSettings> = {},
+): (settings?: Partial<StoreSettings>) => Promise<void> {
+  let folder = "";
+  let store: Store;
+  const open = async (settings = usual) => {
+    store = await tested.open(folder, settings);
+    opened(store, folder);
+  };
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "tidemark-store-"));
+    await open();
+  });
+  afterEach(async () => {
+    await store.close();
+    await tested.remove(folder);
+  });
+  afterAll(tested.stop);
+  return open;
+}
+
 /** Those that can be tested here, and those that are reported as skipped. */
-export function testedStores({ clickhouse, chdbPython, skipped }: Environment): {
+export function testedStores({ clickhouse, zookeeper, chdbPython, skipped }: Environment): {
   stores: TestedStore[];
   missing: TestedStore[];
 } {
@@ -127,6 +175,11 @@ export function testedStores({ clickhouse, chdbPython, skipped }: Environment): 
     duckdb,
     clickhouseStore("clickhouse", why(clickhouse, "ClickHouse"), () =>
       ClickhouseServer.start(clickhouse ?? ""),
+    ),
+    clickhouseStore(
+      "clickhouse (2 shards with 2 replicas)",
+      why(clickhouse, "ClickHouse") ?? why(zookeeper, "ZooKeeper"),
+      () => ClickhouseCluster.start(zookeeper ?? "", clickhouse ?? ""),
     ),
     clickhouseStore("clickhouse (chdb)", why(chdbPython, "chdb"), () =>
       ChdbServer.start(chdbPython ?? ""),

@@ -1,18 +1,12 @@
 /** Retention removes what only removed days referred to, and nothing else. */
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { environment } from "../../test/environment.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
-import { streamName } from "../recording/sender/stream_name.js";
-import { StreamReader } from "../recording/stream_reader.js";
-import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
-import type { Retention, Store, StreamPart } from "./index.js";
-import { testedStores } from "./stores.fixture.js";
+import type { StreamPlan } from "../recording/streams.fixture.js";
+import type { Retention, Store } from "./index.js";
+import { partOf, testedStores, withStore } from "./stores.fixture.js";
 
 const { stores, missing } = testedStores(environment);
-const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 /** Noon. */
@@ -26,12 +20,6 @@ const KEEP: Retention = {
 };
 const LATER = START + 4 * DAY;
 
-function partOf(plan: StreamPlan): StreamPart {
-  const bytes = streamBytes(plan);
-  const items = new StreamReader("it", LIMITS).take(bytes);
-  return { stream: streamName(bytes), items, endOffset: bytes.length };
-}
-
 const request = (pid: number, startedMs: number): StreamPlan => ({
   ...{ service: "shop", pid, startedMs, labels: { request: `r${pid}`, team: "a" } },
   profiles: [[0, `main;f${pid} ${MIB} variance=1 label=user:u${pid}\nmain;both ${MIB} variance=1`]],
@@ -42,19 +30,13 @@ it.skipIf(true).each(missing)("the store $name: $whyNot", () => {});
 describe.each(stores)("the store $name", (tested) => {
   let folder: string;
   let store: Store;
-  beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), "tidemark-sweep-"));
-    await open();
-  });
-  afterEach(async () => {
-    await store.close();
-    await tested.remove(folder);
-  });
-  afterAll(tested.stop);
-
-  const open = async () => {
-    store = await tested.open(folder, { labelValues: 3 });
-  };
+  const open = withStore(
+    tested,
+    (opened, place) => {
+      [store, folder] = [opened, place];
+    },
+    { labelValues: 3 },
+  );
 
   /** Forgets its streams, as the server does for those that send nothing for a while. */
   const give = async (plan: StreamPlan) => {

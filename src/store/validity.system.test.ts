@@ -1,18 +1,12 @@
 /** A figure that was read before a window counts in it as long as it is valid, in every kind of answer. */
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { environment } from "../../test/environment.js";
-import { streamName } from "../recording/sender/stream_name.js";
-import { StreamReader } from "../recording/stream_reader.js";
-import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
+import type { StreamPlan } from "../recording/streams.fixture.js";
 import type { Store } from "./index.js";
 import type { SeriesQuery } from "./interface/store.js";
-import { testedStores } from "./stores.fixture.js";
+import { partOf, testedStores, withStore } from "./stores.fixture.js";
 
 const { stores, missing } = testedStores(environment);
-const LIMITS = { frameBytes: 64 << 20, callBytes: 128 << 20 };
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
@@ -23,24 +17,13 @@ const MUCH = Number.MAX_SAFE_INTEGER;
 
 it.skipIf(true).each(missing)("the store $name: $whyNot", () => {});
 
-describe.each(stores)("the store $name", ({ open, remove, stop }) => {
-  let folder: string;
+describe.each(stores)("the store $name", (tested) => {
   let store: Store;
-  beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), "tidemark-validity-"));
-    store = await open(folder);
+  withStore(tested, (opened) => {
+    store = opened;
   });
-  afterEach(async () => {
-    await store.close();
-    await remove(folder);
-  });
-  afterAll(stop);
 
-  const give = async (plan: StreamPlan) => {
-    const bytes = streamBytes(plan);
-    const items = new StreamReader("it", LIMITS).take(bytes);
-    await store.write([{ stream: streamName(bytes), items, endOffset: bytes.length }], 0);
-  };
+  const give = (plan: StreamPlan) => store.write([partOf(plan)], 0);
 
   /** All kinds of answers over a window; 0 and []: there is no figure. */
   const answers = async (startMs: number, endMs: number) => {

@@ -2,6 +2,7 @@ import { Argument, Command, Option } from "commander";
 import type { Millis } from "../../model/base/units.js";
 import type { ServiceJson, ServicesJson } from "../../model/documents/fleet_document.js";
 import { badUsage, nothingThere, type TidemarkError } from "../../model/errors/errors.js";
+import { partialSentence } from "../../model/wire/partial.js";
 import { LONGEST_REQUEST_MS, SHORTEST_REQUEST_MS } from "../../model/wire/requests_path.js";
 import { FleetClient } from "../../server/index.js";
 import type { CommandAbout } from "../options/about.js";
@@ -27,7 +28,7 @@ import {
   printGrowing,
   printVerdicts,
 } from "../screens/fleet_stacks.js";
-import { printJson, type Screen, screenOf } from "../text/output.js";
+import { printJson, printNote, type Screen, screenOf } from "../text/output.js";
 
 interface FleetOptions extends CommonOptions, ListOptions {
   readonly server: string;
@@ -189,7 +190,9 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
       `as in: tidemark fleet profile ${name} --for 5min`,
     );
   }
-  const client = new FleetClient(serverOf(options.server, options.tokenFile));
+  const client = new FleetClient(serverOf(options.server, options.tokenFile), (partial) =>
+    printNote(`partial: ${partialSentence(partial)}`),
+  );
   const endMs = Date.now();
   const window = { startMs: endMs - options.since, endMs };
   switch (question) {

@@ -89,7 +89,7 @@ export function buildCommand(): Command {
     )
     .option(
       "--store <store>",
-      "where to keep recordings: duckdb:FOLDER, or clickhouse://USER:PASSWORD@HOST:8123/DATABASE (default: a folder in ~/.local/share)",
+      "where to keep recordings: duckdb:FOLDER, or clickhouse://USER:PASSWORD@HOST:8123/DATABASE, with ?cluster=NAME for shards (default: a folder in ~/.local/share)",
     )
     .option(
       "--files <folder>",

@@ -70,5 +70,24 @@ export function mayPass(error: unknown): boolean {
   );
 }
 
+/** Whether no replica of a shard of ClickHouse answers, or all that do lack rows. */
+export function lacksShard(error: unknown): boolean {
+  return (
+    error instanceof TidemarkError && [NO_REPLICA, STALE_REPLICAS].map(numbered).includes(error.why)
+  );
+}
+
+/** Whether all servers that run made a change of tables, and others will when they are back. */
+export function isDoneByThoseThatRun(error: unknown): boolean {
+  return (
+    error instanceof TidemarkError &&
+    error.why === numbered(UNFINISHED_CHANGE) &&
+    error.what.includes("(0 of them are currently active)")
+  );
+}
+
+const NO_REPLICA = "279";
+const STALE_REPLICAS = "369";
+const UNFINISHED_CHANGE = "159";
 const FULL_DISK = "243";
 const numbered = (number: string) => `ClickHouse's error ${number}`;

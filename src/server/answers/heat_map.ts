@@ -20,16 +20,16 @@ export interface HeatMapQuery extends Window {
 
 /** null: no such service. */
 export async function heatMap(
-  store: Pick<Store, "service" | "series">,
+  store: Pick<Store, "instances" | "series">,
   { service, version, name, steps, top, ...window }: HeatMapQuery,
 ): Promise<HeatMapAnswer | null> {
-  const document = await store.service(service, window, 1);
-  if (document === null) {
+  const all = await store.instances(service, window);
+  if (all === null) {
     return null;
   }
   const sizeOf = ({ peakRssBytes, liveBytes = 0 }: InstanceRowJson) =>
     name === "rssBytes" ? peakRssBytes : liveBytes;
-  const instances = document.instances
+  const instances = all
     .filter((row) => version === undefined || row.version === version)
     .filter((row) => name === "liveBytes" || row.source === undefined)
     .sort((a, b) => sizeOf(b) - sizeOf(a) || (a.stream < b.stream ? -1 : 1));

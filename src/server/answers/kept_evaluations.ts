@@ -3,7 +3,7 @@
  * times as long.
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
-import type { ServiceSpan } from "../../store/index.js";
+import { isPartial, type ServiceSpan } from "../../store/index.js";
 
 /** A shorter evaluation is made again for each request. */
 const SHORT_MS: Millis = 1_000;
@@ -36,7 +36,7 @@ export class KeptEvaluations<Value> {
       const begun = performance.now();
       const value = await this.#evaluate(endMs);
       const tookMs = performance.now() - begun;
-      const keptMs = tookMs < SHORT_MS ? 0 : KEPT_FACTOR * tookMs;
+      const keptMs = tookMs < SHORT_MS || isPartial() ? 0 : KEPT_FACTOR * tookMs;
       this.#kept = [{ endMs, keptMs, value }, ...this.#kept].slice(0, MOST_KEPT);
       return value;
     });

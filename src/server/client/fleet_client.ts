@@ -17,6 +17,7 @@ import { badUsage, nothingThere, oneLine, TidemarkError } from "../../model/erro
 import { reasonOf } from "../../model/errors/reason.js";
 import { serverUnreachable, tokenRefused } from "../../model/errors/server_errors.js";
 import { ACTIONS_PATH } from "../../model/wire/actions.js";
+import { type PartialAnswer, partialIn } from "../../model/wire/partial.js";
 import { REQUESTS_PATH } from "../../model/wire/requests_path.js";
 import {
   ALERTS_PATH,
@@ -43,9 +44,12 @@ interface Side {
 
 export class FleetClient {
   readonly #destination: Destination;
+  readonly #onPartial: (partial: PartialAnswer) => void;
 
-  constructor(destination: Destination) {
+  /** `onPartial` is called for each answer that lacks a part of the server's database. */
+  constructor(destination: Destination, onPartial: (partial: PartialAnswer) => void) {
     this.#destination = destination;
+    this.#onPartial = onPartial;
   }
 
   /** Throws TidemarkError. */
@@ -181,6 +185,10 @@ export class FleetClient {
         signal: AbortSignal.timeout(patienceMs),
         redirect: "error",
       });
+      const partial = partialIn(response.headers);
+      if (partial !== null) {
+        this.#onPartial(partial);
+      }
       if (response.status === 401 || response.status === 403) {
         throw tokenRefused(url);
       }

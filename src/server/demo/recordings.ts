@@ -91,9 +91,12 @@ export class DemoRecorder {
   readonly #builder = new ProfileTablesBuilder();
   readonly #stacks: readonly StackId[];
   readonly #pid: Pid;
+  readonly #pollMs: Millis;
 
-  constructor(life: Life) {
+  /** `pollMs`: the time between two readings, except the most recent ones. */
+  constructor(life: Life, pollMs: Millis = POLL_MS) {
     this.#life = life;
+    this.#pollMs = pollMs;
     this.#pid = 100 + Math.floor(unitOf(seedOf(life), "pid") * 30_000);
     const process = this.#builder.addProcess({
       pid: this.#pid,
@@ -173,7 +176,7 @@ export class DemoRecorder {
     for (
       let timeMs = startMs + 1_000;
       timeMs < untilMs;
-      timeMs += timeMs < recentMs ? POLL_MS : RECENT_POLL_MS
+      timeMs += timeMs < recentMs ? this.#pollMs : RECENT_POLL_MS
     ) {
       while (startMs + (due[0] ?? Number.POSITIVE_INFINITY) <= timeMs) {
         this.#writer.metrics(newestMs, rows);

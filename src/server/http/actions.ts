@@ -10,7 +10,7 @@ import type { ActionBook } from "../actions/action_book.js";
 import type { ActionLimits } from "../actions/action_limits.js";
 import type { Evictions } from "../actions/evictions.js";
 import { refusal } from "../answers/refusal.js";
-import { ACTIONS, EVICT, LEASES, REPORT } from "./api_routes.js";
+import { ACTIONS, EVICT, LEASES, REPORT } from "./collector_routes.js";
 import { valuesIn } from "./parameters.js";
 
 /** A decision about an action, for the log. */

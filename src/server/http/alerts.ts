@@ -7,7 +7,8 @@ import type { AlertJson } from "../../model/documents/alert_document.js";
 import { badUsage, nothingThere } from "../../model/errors/errors.js";
 import type { Alerting } from "../alerts/alerting.js";
 import { refusal } from "../answers/refusal.js";
-import { ACKNOWLEDGE, ALERTS, type ApiRoute, SILENCE } from "./api_routes.js";
+import { ACKNOWLEDGE, ALERTS, SILENCE } from "./collector_routes.js";
+import type { ApiRoute } from "./declared_route.js";
 import { valuesIn } from "./parameters.js";
 
 /** A change that a person made, for the log. */

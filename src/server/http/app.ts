@@ -4,8 +4,9 @@ import { bodyLimit } from "hono/body-limit";
 import { secureHeaders } from "hono/secure-headers";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { FRAMES_PATH, MOST_FRAMES_BYTES } from "../../model/wire/frames.js";
+import { PARTIAL_HEADER, partialHeader } from "../../model/wire/partial.js";
 import { EVENTS_PATH } from "../../model/wire/services.js";
-import type { StreamFiles } from "../../store/index.js";
+import { allowingPartial, type StreamFiles } from "../../store/index.js";
 import type { ActionBook } from "../actions/action_book.js";
 import type { ActionLimits } from "../actions/action_limits.js";
 import { Evictions } from "../actions/evictions.js";
@@ -25,9 +26,10 @@ import { addSenders } from "../senders/routes.js";
 import type { SenderStreams } from "../senders/sender_streams.js";
 import { type ActionAudit, addActions } from "./actions.js";
 import { type AuditLine, addAlerts } from "./alerts.js";
-import { API_ROUTES, FRAMES, INGEST_STATE } from "./api_routes.js";
+import { API_ROUTES } from "./api_routes.js";
 import { type ArtifactRoutes, addArtifacts } from "./artifacts.js";
 import type { Changes } from "./changes.js";
+import { FRAMES, INGEST_STATE } from "./collector_routes.js";
 import { ownPagesOnly } from "./own_pages.js";
 import { addPages } from "./pages.js";
 import { valuesIn } from "./parameters.js";
@@ -123,6 +125,7 @@ export function buildApp(parts: AppParts): Hono {
     parts.fail(error);
     return refusal(context, 500, "something went wrong inside the server; its log has more");
   });
+  app.use(markPartial);
   app.get("/healthz", (context) => context.json({ ok: true }));
   app.get("/readyz", (context) => context.json({ ok: true }));
   addIngest(app, parts);
@@ -176,6 +179,21 @@ export function buildApp(parts: AppParts): Hono {
   addPages(app, parts.pages);
   app.notFound((context) => refusal(context, 404, "there is no such page"));
   return app;
+}
+
+/** Marks an answer to which a part of the database did not contribute. */
+async function markPartial(context: Context, next: () => Promise<void>): Promise<void> {
+  const partial = await allowingPartial(next);
+  if (partial === null) {
+    return;
+  }
+  const { res } = context;
+  if (res.ok && res.headers.get("content-type")?.startsWith("application/json")) {
+    const document = (await res.json()) as object;
+    context.res = new Response(JSON.stringify({ ...document, partial }), res);
+    context.res.headers.delete("content-length");
+  }
+  context.res.headers.set(PARTIAL_HEADER, partialHeader(partial));
 }
 
 function addIngest(app: Hono, { ingest, tokens }: AppParts): void {

@@ -14,7 +14,7 @@ import {
 import type { StreamFiles } from "../../store/index.js";
 import { REFUSED, refusal } from "../answers/refusal.js";
 import type { ArtifactFiles } from "../artifacts/artifact_files.js";
-import { ARTIFACT_FILE, ARTIFACT_REPORT, ARTIFACTS, PUT_ARTIFACT } from "./api_routes.js";
+import { ARTIFACT_FILE, ARTIFACT_REPORT, ARTIFACTS, PUT_ARTIFACT } from "./collector_routes.js";
 import { columns } from "./columns.js";
 import { valuesIn } from "./parameters.js";
 

@@ -1,6 +1,8 @@
 /** The API's OpenAPI document (https://spec.openapis.org/oas/v3.1.0), made from the routes and the types of answers. */
+import { PARTIAL_HEADER } from "../../model/wire/partial.js";
 import { ANSWER_SCHEMAS } from "./answer_schemas.js";
-import { API_ROUTES, type ApiRoute } from "./api_routes.js";
+import { API_ROUTES } from "./api_routes.js";
+import type { ApiRoute } from "./declared_route.js";
 
 const ERROR = {
   description: "One line that describes the error.",
@@ -19,7 +21,9 @@ export function openApiDocument(): object {
       version: "1",
       description:
         "Times are in ms since 1970, sizes in bytes. Without from and to, the window is the last hour. " +
-        "Answers may gain keys within a version; ignore unknown keys.",
+        "Answers may gain keys within a version; ignore unknown keys. " +
+        "If some shards of the database do not answer, an answer is made from the others: it has the header " +
+        `\`${PARTIAL_HEADER}\` and, in JSON, the field \`partial\`, \`{shards, missing}\`.`,
     },
     paths: Object.fromEntries(paths),
     components: {

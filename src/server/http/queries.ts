@@ -14,6 +14,9 @@ import { ENDPOINT_LABEL, endpointProfile, endpoints } from "../answers/endpoints
 import { heatMap } from "../answers/heat_map.js";
 import type { Sizes } from "../answers/sizes.js";
 import type { Ingest } from "../ingest/ingest.js";
+import { columns } from "./columns.js";
+import { openApiDocument } from "./openapi.js";
+import { valuesIn, windowOf } from "./parameters.js";
 import {
   DIAGNOSES,
   DIFF,
@@ -28,10 +31,7 @@ import {
   SERVICES,
   SIZES,
   VERDICTS,
-} from "./api_routes.js";
-import { columns } from "./columns.js";
-import { openApiDocument } from "./openapi.js";
-import { valuesIn, windowOf } from "./parameters.js";
+} from "./query_routes.js";
 
 export interface QueryParts {
   readonly store: Store;

@@ -6,7 +6,7 @@ import { badUsage } from "../../model/errors/errors.js";
 import { COLLECTOR_CALL, type CollectorAnswer, WANTED_REQUEST } from "../../model/wire/requests.js";
 import { refusal } from "../answers/refusal.js";
 import type { RequestBook } from "../requests/request_book.js";
-import { COLLECTOR, REQUESTS, WANTED } from "./api_routes.js";
+import { COLLECTOR, REQUESTS, WANTED } from "./collector_routes.js";
 import { valuesIn } from "./parameters.js";
 
 /** A request of a person, for the log. */

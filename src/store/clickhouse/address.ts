@@ -1,4 +1,4 @@
-/** Where a ClickHouse is: clickhouse://USER:PASSWORD@HOST:PORT/DATABASE. */
+/** Where a ClickHouse is: clickhouse://USER:PASSWORD@HOST:PORT/DATABASE, or that with ?cluster=NAME. */
 import { badUsage, oneLine } from "../../model/errors/errors.js";
 
 const USUAL_PORT = 8123;
@@ -10,6 +10,8 @@ export interface ClickhouseAddress {
   readonly user: string;
   readonly password: string;
   readonly database: string;
+  /** Its tables are divided among the shards of this cluster, as ClickHouse's configuration names it; null: they are not. */
+  readonly cluster: string | null;
 }
 
 const SCHEME = /^clickhouse:\/\//i;
@@ -24,7 +26,7 @@ export function withoutPassword(name: string): string {
   return oneLine(name.replace(/^(\w+:\/*)?.*@/s, "$1...@"), 100);
 }
 
-/** Reads clickhouse://USER:PASSWORD@HOST:PORT/DATABASE. Throws TidemarkError. */
+/** Reads clickhouse://USER:PASSWORD@HOST:PORT/DATABASE?cluster=NAME. Throws TidemarkError. */
 export function clickhouseAddress(name: string): ClickhouseAddress {
   let address: ClickhouseAddress;
   try {
@@ -48,14 +50,23 @@ export function clickhouseAddress(name: string): ClickhouseAddress {
 const ESCAPES =
   "; in the user and the password, write / @ : ? # percent-encoded: %2F %40 %3A %3F %23";
 
+const CLUSTER = /\?cluster=([A-Za-z_][\w-]{0,63})$/;
+
 /** Throws if it is no URL, has broken escapes, or has more or less than an address. */
 function partsOf(name: string): ClickhouseAddress {
-  const rest = name.replace(SCHEME, "");
+  const [, cluster = null] = CLUSTER.exec(name) ?? [];
+  const rest = name.replace(SCHEME, "").replace(CLUSTER, "");
   const url = new URL(`http://${rest}`);
   const [place = "", path] = rest.split("/");
   // new URL() looks for a host behind further slashes, and leaves out port 80.
   const [, port] = /:(\d+)$/.exec(place) ?? [];
-  if (rest === name || place === "" || path === "" || /[?#\\]/.test(rest) || Number(port) === 0) {
+  if (
+    !isClickhouse(name) ||
+    place === "" ||
+    path === "" ||
+    /[?#\\]/.test(rest) ||
+    Number(port) === 0
+  ) {
     throw new Error("it has more or less than an address");
   }
   return {
@@ -65,10 +76,12 @@ function partsOf(name: string): ClickhouseAddress {
     user: decodeURIComponent(url.username) || "default",
     password: decodeURIComponent(url.password),
     database: decodeURIComponent(url.pathname.slice(1)) || USUAL_DATABASE,
+    cluster,
   };
 }
 
 /** The address without its password. */
-export function placeOf({ host, port, user, database }: ClickhouseAddress): string {
-  return `clickhouse://${user}@${host.includes(":") ? `[${host}]` : host}:${port}/${database}`;
+export function placeOf({ host, port, user, database, cluster }: ClickhouseAddress): string {
+  const place = `clickhouse://${user}@${host.includes(":") ? `[${host}]` : host}:${port}/${database}`;
+  return cluster === null ? place : `${place}?cluster=${cluster}`;
 }

@@ -6,12 +6,13 @@ import { expect, it } from "vitest";
 import { openStore } from "../open_store.js";
 import { clickhouseAddress, placeOf } from "./address.js";
 import { ClickhouseConnection } from "./connection.js";
-import { createStatement, dialectOf } from "./tables.js";
+import { createStatements, dialectOf } from "./tables.js";
 
 it("reads addresses, and shows them without the password", () => {
   const address = clickhouseAddress("clickhouse://ada:a%2Fb%3A%40c@db.internal:8124/fleet");
   expect(address).toEqual({
     ...{ host: "db.internal", port: 8124, user: "ada", password: "a/b:@c", database: "fleet" },
+    cluster: null,
   });
   expect(placeOf(address)).toBe("clickhouse://ada@db.internal:8124/fleet");
   expect(clickhouseAddress("clickhouse://[::1]")).toMatchObject({
@@ -19,6 +20,9 @@ it("reads addresses, and shows them without the password", () => {
   });
   expect(clickhouseAddress("clickhouse://host:80/x").port).toBe(80);
   expect(clickhouseAddress("ClickHouse://ada:b@host/x").user).toBe("ada");
+  const divided = clickhouseAddress("clickhouse://host/x?cluster=two-shards");
+  expect(divided).toMatchObject({ host: "host", database: "x", cluster: "two-shards" });
+  expect(placeOf(divided)).toBe("clickhouse://default@host:8123/x?cluster=two-shards");
 });
 
 it.each([
@@ -27,6 +31,9 @@ it.each([
   "clickhouse://host/x;DROP",
   "clickhouse://ada:secret@host:1x/a",
   "clickhouse://ada:secret@host/a?b=c",
+  "clickhouse://ada:secret@host/a?cluster=",
+  "clickhouse://ada:secret@host/a?cluster=x'y",
+  "clickhouse://ada:secret@host/a?cluster=x&b=c",
   "clickhouse://ada:secret%zz@host/a",
   "clickhouse://ada:se/secret@host/db",
   "clickhouse://ada:x/secret/y@host/db",
@@ -62,10 +69,13 @@ it("knows old and new versions", () => {
   expect(dialectOf("")).toBeNull();
   expect(dialectOf("18.16.1")).toEqual({ isModern: false });
   expect(dialectOf("26.9.2.1")).toEqual({ isModern: true });
-  expect(createStatement("fleet", "samples", { isModern: false })).not.toMatch(/CODEC|SETTINGS/);
-  expect(createStatement("fleet", "samples", { isModern: true })).toMatch(
-    /CODEC.*SETTINGS fsync_after_insert/s,
-  );
+  const place = { database: "fleet", cluster: null };
+  expect(createStatements(place, "samples", { isModern: false })).toEqual([
+    expect.not.stringMatching(/CODEC|SETTINGS/),
+  ]);
+  expect(createStatements(place, "samples", { isModern: true })).toEqual([
+    expect.stringMatching(/CODEC.*SETTINGS fsync_after_insert/s),
+  ]);
 });
 
 /** What a connection that waits 0.4 s, and 1.5 s for a statement, makes of a server's answer. */
@@ -74,7 +84,10 @@ async function outcomeOf(answering: RequestListener, stop?: AbortSignal): Promis
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  const own = { host: "127.0.0.1", port, user: "ada", password: "secret", database: "fleet" };
+  const own = {
+    ...{ host: "127.0.0.1", port, user: "ada", password: "secret", database: "fleet" },
+    cluster: null,
+  };
   const connection = new ClickhouseConnection(own, { silenceMs: 400, longestMs: 1500 });
   const used = stop === undefined ? connection : connection.until(stop);
   const outcome = await used.rows("SELECT 1").catch((error: Error) => error.message);

@@ -10,13 +10,34 @@ import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import type { Millis } from "../../model/base/units.js";
 import { oneLine, TidemarkError } from "../../model/errors/errors.js";
-import { databaseUnusable } from "../../model/errors/server_errors.js";
+import {
+  databaseUnusable,
+  isDoneByThoseThatRun,
+  lacksShard,
+} from "../../model/errors/server_errors.js";
+import type { PartialAnswer } from "../../model/wire/partial.js";
 import { type ClickhouseAddress, placeOf } from "./address.js";
+import { literal } from "./tables.js";
 
 /** Without a byte of the request or the answer, and without ClickHouse listing the statement as one that it computes. */
 const LONGEST_SILENCE_MS: Millis = 60_000;
 /** A statement that is computed for longer is regarded as one that hangs. */
 const LONGEST_STATEMENT_MS: Millis = 3_600_000;
+/** Servers of a cluster that run change their tables within this time. */
+const LONGEST_CHANGE_S = 20;
+/**
+ * For tables on several servers: an INSERT ends when its rows are on the server that has them, and each is stored, also if the
+ * same rows were stored before and replaced meanwhile. What was just written is read from the same replica: the first one that
+ * answers. A replica that has been down and still lacks rows does not answer; a machine that is busy does not count as down.
+ */
+const CLUSTER_SETTINGS = {
+  insert_distributed_sync: "1",
+  insert_deduplicate: "0",
+  load_balancing: "in_order",
+  connect_timeout_with_failover_ms: "1000",
+  max_replica_delay_for_distributed_queries: "1",
+  fallback_to_stale_replicas_for_distributed_queries: "0",
+};
 /** Of a statement. */
 const MOST_STATEMENT_BYTES = 64 << 20;
 
@@ -31,6 +52,7 @@ interface ConnectionLimits {
   readonly silenceMs?: Millis;
   readonly longestMs?: Millis;
   readonly stopped?: AbortSignal | null;
+  readonly onPartial?: ((partial: PartialAnswer) => void) | null;
 }
 
 export type Beside = Readonly<Record<string, BesideTable>>;
@@ -49,26 +71,33 @@ export class ClickhouseConnection {
   readonly #silenceMs: Millis;
   readonly #longestMs: Millis;
   readonly #stopped: AbortSignal | null;
+  readonly #onPartial: ((partial: PartialAnswer) => void) | null;
   readonly #ending = new AbortController();
 
-  /** `stopped` ends its requests. */
+  /** `stopped` ends its requests. `onPartial`: answers may lack the rows of shards that do not answer, and it is called. */
   constructor(
     address: ClickhouseAddress,
     {
       silenceMs = LONGEST_SILENCE_MS,
       longestMs = LONGEST_STATEMENT_MS,
       stopped = null,
+      onPartial = null,
     }: ConnectionLimits = {},
   ) {
     this.#address = address;
     this.#silenceMs = silenceMs;
     this.#longestMs = longestMs;
     this.#stopped = stopped;
+    this.#onPartial = onPartial;
   }
 
   /** The same one for work that `signal` stops. {@link close} also ends its requests. */
-  until(signal: AbortSignal): ClickhouseConnection {
+  until(
+    signal: AbortSignal,
+    onPartial: ((partial: PartialAnswer) => void) | null = null,
+  ): ClickhouseConnection {
     return new ClickhouseConnection(this.#address, {
+      onPartial,
       silenceMs: this.#silenceMs,
       longestMs: this.#longestMs,
       stopped: AbortSignal.any([this.#signal, signal]),
@@ -84,18 +113,18 @@ export class ClickhouseConnection {
     return this.#address.database;
   }
 
+  get cluster(): string | null {
+    return this.#address.cluster;
+  }
+
   get place(): string {
     return placeOf(this.#address);
   }
 
   /** The rows of an answer. Numbers of 64 bits are text. */
   async rows(sql: string, beside: Beside = {}): Promise<Record<string, unknown>[]> {
-    const answer = await this.#send(
-      `${sql} FORMAT JSONEachRow`,
-      bodyOf(beside),
-      structuresOf(beside),
-    );
-    return (await this.#read(text(answer)))
+    const lines = await this.#asked(sql, beside, (answer) => text(answer));
+    return lines
       .split("\n")
       .filter((line) => line !== "")
       .map((line) => JSON.parse(line) as Record<string, unknown>);
@@ -103,17 +132,60 @@ export class ClickhouseConnection {
 
   /** Writes the rows of an answer to a file, each as one line of JSON. */
   async save(sql: string, beside: Beside, path: string): Promise<void> {
-    const answer = await this.#send(
-      `${sql} FORMAT JSONEachRow`,
-      bodyOf(beside),
-      structuresOf(beside),
+    await this.#asked(sql, beside, (answer) =>
+      pipeline(answer, createWriteStream(path, { mode: 0o600 })),
     );
-    await this.#read(pipeline(answer, createWriteStream(path, { mode: 0o600 })));
+  }
+
+  async #asked<Result>(
+    sql: string,
+    beside: Beside,
+    use: (answer: IncomingMessage) => Promise<Result>,
+  ): Promise<Result> {
+    const ask = async (settings: Readonly<Record<string, string>> = {}) => {
+      const all = { ...structuresOf(beside), ...settings };
+      return this.#read(use(await this.#send(`${sql} FORMAT JSONEachRow`, bodyOf(beside), all)));
+    };
+    try {
+      return await ask();
+    } catch (error) {
+      if (this.#onPartial === null || !lacksShard(error)) {
+        throw error;
+      }
+      const result = await ask(WITHOUT_MISSING);
+      this.#onPartial(await this.#missingShards());
+      return result;
+    }
+  }
+
+  /** At least one is missing: it did not answer a moment ago. */
+  async #missingShards(): Promise<PartialAnswer> {
+    const name = literal(this.cluster ?? "");
+    const count = async (sql: string) => {
+      const answer = await this.#send(null, { bytes: sql }, WITHOUT_MISSING);
+      return Number(await this.#read(text(answer)));
+    };
+    const shards = await count(
+      `SELECT uniq(shard_num) FROM system.clusters WHERE cluster = ${name}`,
+    );
+    const answering = await count(`SELECT count() FROM cluster(${name}, system, one)`);
+    return { shards, missing: Math.max(1, shards - answering) };
   }
 
   async run(sql: string, settings: Readonly<Record<string, string>> = {}): Promise<void> {
     // A statement may be longer than an address.
     await this.#read(text(await this.#send(null, { bytes: sql }, settings)));
+  }
+
+  /** Changes tables, of a cluster on all its servers (`sql` names it). Those that are down do it when they are back. */
+  async change(sql: string): Promise<void> {
+    try {
+      await this.run(sql, { distributed_ddl_task_timeout: String(LONGEST_CHANGE_S) });
+    } catch (error) {
+      if (!isDoneByThoseThatRun(error)) {
+        throw error;
+      }
+    }
   }
 
   /** `rows`: in the format RowBinary. */
@@ -143,6 +215,7 @@ export class ClickhouseConnection {
       // The default of old versions.
       output_format_json_quote_64bit_integers: "1",
       max_query_size: String(MOST_STATEMENT_BYTES),
+      ...(this.cluster === null ? {} : CLUSTER_SETTINGS),
       ...settings,
     });
     // Unlike fetch(), it passes large answers on without a queue.
@@ -194,15 +267,14 @@ export class ClickhouseConnection {
       }
       if (id !== null && performance.now() - beganMs >= this.#longestMs) {
         isAsking = true;
-        await this.#asked(`KILL QUERY WHERE query_id = '${id}' ASYNC`);
+        await this.#said(`KILL QUERY WHERE query_id = '${id}' ASYNC`);
         stop(new Overlong());
         return;
       }
       isAsking = true;
       const isComputing =
         id !== null &&
-        (await this.#asked(`SELECT query_id FROM system.processes WHERE query_id = '${id}'`)) ===
-          id;
+        (await this.#said(`SELECT query_id FROM system.processes WHERE query_id = '${id}'`)) === id;
       isAsking = false;
       if (isComputing) {
         movedMs = performance.now();
@@ -215,7 +287,7 @@ export class ClickhouseConnection {
   }
 
   /** The answer's text; "": there is none. */
-  async #asked(sql: string): Promise<string> {
+  async #said(sql: string): Promise<string> {
     const answer = this.#send(null, { bytes: sql }, {}, false);
     return answer.then(text).then(
       (said) => said.trim(),
@@ -286,7 +358,15 @@ const NEXT = new Map([
   ...["164", "291", "497"].map((code) => [code, GRANT] as const),
   ["241", "raise max_memory_usage of this user in ClickHouse, or choose a shorter time"] as const,
   ["243", "free space on the disk of ClickHouse"] as const,
+  ["279", "start a replica of each shard of the cluster"] as const,
+  ["369", "wait until a replica of each shard has all rows, or start the others"] as const,
+  ["159", "start the other servers of the cluster, and look at ZooKeeper"] as const,
 ]);
+
+const WITHOUT_MISSING = {
+  skip_unavailable_shards: "1",
+  fallback_to_stale_replicas_for_distributed_queries: "1",
+};
 
 interface Body {
   readonly bytes: string | Uint8Array;

@@ -21,7 +21,7 @@ import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { databaseUnusable } from "../../model/errors/server_errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
-import { openInstance, rowsOf } from "../duckdb/database.js";
+import { openInstance, readerOf, rowsOf } from "../duckdb/connection.js";
 import { dayNamed } from "../duckdb/days.js";
 import { KeptSums } from "../duckdb/kept_sums.js";
 import type {
@@ -38,14 +38,16 @@ import type {
   StreamEnds,
 } from "../duckdb/row_database.js";
 import { type AddRow, type ColumnValue, TABLES } from "../duckdb/schema.js";
+import { mayBePartial, notePartial } from "../interface/partial_answers.js";
 import type { Tier } from "../interface/tiers.js";
+import { AppliedOffsets } from "./applied_offsets.js";
 import type { ClickhouseConnection } from "./connection.js";
 import { DayParts } from "./day_parts.js";
 import { DayRows } from "./day_rows.js";
 import { Fetches, fetchName, valuesIn } from "./fetches.js";
 import { copyMetadata, LOCAL_TABLES } from "./local_copy.js";
 import { prepareDatabase } from "./opening.js";
-import { lateRowsStatement, plain, RolledDay } from "./roll.js";
+import { addMergedSeries, lateRowsStatement, RolledDay } from "./roll.js";
 import { RowBinary } from "./row_binary.js";
 import { columnNames, columnTypes, type Dialect } from "./tables.js";
 
@@ -62,8 +64,7 @@ export class ClickhouseDatabase implements RowDatabase {
   readonly sums = new KeptSums();
   readonly metaWriter: DuckDBConnection;
   readonly localTables = LOCAL_TABLES;
-  /** By day and stream. */
-  readonly #applied = new Map<Day, Map<string, number>>();
+  readonly #applied: AppliedOffsets;
   #built: RolledDay | null = null;
   #building: DuckDBConnection | null = null;
   /** Ends what is being built and swept. */
@@ -75,7 +76,7 @@ export class ClickhouseDatabase implements RowDatabase {
   private constructor(
     clickhouse: ClickhouseConnection,
     { instance, metaWriter }: { instance: DuckDBInstance; metaWriter: DuckDBConnection },
-    { builds, background, fetches, parts, folder, dialect }: Opened,
+    { builds, background, fetches, parts, applied, folder, dialect }: Opened,
   ) {
     this.#clickhouse = clickhouse;
     this.#builds = builds;
@@ -85,6 +86,7 @@ export class ClickhouseDatabase implements RowDatabase {
     this.metaWriter = metaWriter;
     this.#fetches = fetches;
     this.#parts = parts;
+    this.#applied = applied;
     this.#folder = folder;
     this.dialect = dialect;
   }
@@ -103,33 +105,15 @@ export class ClickhouseDatabase implements RowDatabase {
       const builds = new AbortController();
       const background = clickhouse.until(builds.signal);
       const parts = await DayParts.open(clickhouse, background);
-      const opened = { builds, background, fetches, parts, folder: files, dialect };
+      const applied = await AppliedOffsets.read(clickhouse);
+      const opened = { builds, background, fetches, parts, applied, folder: files, dialect };
       const database = new ClickhouseDatabase(clickhouse, { instance, metaWriter }, opened);
       await copyMetadata(clickhouse, fetches, metaWriter);
-      await database.#takeApplied();
       return database;
     } catch (error) {
       instance.closeSync();
       throw error;
     }
-  }
-
-  async #takeApplied(): Promise<void> {
-    const applied = await this.#clickhouse.rows(
-      `SELECT day, stream, end_offset FROM ${this.#clickhouse.database}.applied FINAL`,
-    );
-    for (const { day, stream, end_offset: end } of applied) {
-      this.#appliedOf(String(day)).set(String(stream), Number(end));
-    }
-  }
-
-  #appliedOf(day: Day): Map<string, number> {
-    let applied = this.#applied.get(day);
-    if (applied === undefined) {
-      applied = new Map();
-      this.#applied.set(day, applied);
-    }
-    return applied;
   }
 
   get place(): string {
@@ -184,7 +168,7 @@ export class ClickhouseDatabase implements RowDatabase {
     parameters: Record<string, DuckDBValue>,
   ): Promise<Record<string, DuckDBValue[]>> {
     return this.#read(sql, parameters, async (connection, text, values) =>
-      (await connection.runAndReadAll(text, values)).getColumnsObject(),
+      (await readerOf(connection, text, values)).getColumnsObject(),
     );
   }
 
@@ -199,7 +183,7 @@ export class ClickhouseDatabase implements RowDatabase {
   ): Promise<Result> {
     const connection = await this.#instance.connect();
     const limit = new AbortController();
-    const clickhouse = this.#clickhouse.until(limit.signal);
+    const clickhouse = this.#clickhouse.until(limit.signal, mayBePartial() ? notePartial : null);
     const watch = setTimeout(() => {
       limit.abort(databaseUnusable(this.place, TOO_LONG, "choose a shorter time"));
       connection.interrupt();
@@ -241,12 +225,12 @@ export class ClickhouseDatabase implements RowDatabase {
   #dayChanged(day: Day): void {
     this.sums.changed(null, Date.parse(day));
     if (this.#parts.partOf(day) === "") {
-      this.#applied.delete(day);
+      this.#applied.forget(day);
     }
   }
 
   async appliedTo(day: Day): Promise<StreamEnds> {
-    return this.#appliedOf(day);
+    return this.#applied.of(day);
   }
 
   async writeDay(day: Day, addMeta: AddRow, { ends, fill, refer }: DayWrite): Promise<void> {
@@ -261,7 +245,7 @@ export class ClickhouseDatabase implements RowDatabase {
     if (encoded.rows > 0) {
       await this.#clickhouse.insert("applied", columnNames("applied"), encoded.bytes);
     }
-    const applied = this.#appliedOf(day);
+    const applied = this.#applied.of(day);
     for (const [stream, end] of ends) {
       applied.set(stream, end);
     }
@@ -289,7 +273,7 @@ export class ClickhouseDatabase implements RowDatabase {
           folder: this.#folder,
           from: { part: this.#parts.partOf(day), tier: this.tierOf(day) },
           to: { part, tier },
-          applied: this.#appliedOf(day),
+          applied: this.#applied.of(day),
           fill,
           ending: this.#builds.signal,
         });
@@ -321,28 +305,13 @@ export class ClickhouseDatabase implements RowDatabase {
     }
     this.#built = null;
     try {
-      await this.#addMergedSeries();
+      await addMergedSeries(this);
     } catch (error) {
       await this.#parts.drop(built.part).catch(() => {}); // the first error is more informative
       throw error;
     }
     await this.#parts.replace(day, built.part, tier);
     this.#dayChanged(day);
-  }
-
-  /** Series of merged profiles. */
-  async #addMergedSeries(): Promise<void> {
-    const { metaWriter } = this;
-    const names = columnNames("series").join(", ");
-    const reader = await metaWriter.runAndReadAll(`SELECT ${names} FROM merged_series`);
-    await this.keep(
-      "series",
-      reader.getRows().map((row) => row.map(plain)),
-    );
-    await metaWriter.run(
-      `INSERT INTO series SELECT * FROM merged_series WHERE series_id NOT IN (SELECT series_id FROM series)`,
-    );
-    await metaWriter.run("DROP TABLE merged_series");
   }
 
   async discard(): Promise<void> {
@@ -354,8 +323,7 @@ export class ClickhouseDatabase implements RowDatabase {
   }
 
   async writtenTo(day: Day): Promise<string> {
-    const applied = [...this.#appliedOf(day).values()];
-    return `${applied.length} ${applied.reduce((sum, end) => sum + end, 0)}`;
+    return this.#applied.textOf(day);
   }
 
   async endLateRows(earlier: Day, day: Day): Promise<void> {
@@ -417,6 +385,7 @@ interface Opened {
   readonly background: ClickhouseConnection;
   readonly fetches: Fetches;
   readonly parts: DayParts;
+  readonly applied: AppliedOffsets;
   readonly folder: string;
   readonly dialect: Dialect;
 }

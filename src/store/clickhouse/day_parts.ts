@@ -6,7 +6,14 @@ import type { Day } from "../duckdb/row_database.js";
 import type { Tier } from "../interface/tiers.js";
 import type { ClickhouseConnection } from "./connection.js";
 import { RowBinary } from "./row_binary.js";
-import { columnNames, columnTypes, literal, PART_TABLES } from "./tables.js";
+import {
+  columnNames,
+  columnTypes,
+  literal,
+  PART_TABLES,
+  partTable,
+  SHARD_SUFFIX,
+} from "./tables.js";
 
 /** Of "2026-11-25". */
 const DAY_LENGTH = 10;
@@ -193,8 +200,8 @@ export class DayParts {
   async drop(part: string): Promise<void> {
     this.#retired.add(part);
     for (const table of PART_TABLES) {
-      await this.#background.run(
-        `ALTER TABLE ${this.#clickhouse.database}.${table} DROP PARTITION ${literal(part)}`,
+      await this.#background.change(
+        `ALTER TABLE ${partTable(this.#clickhouse, table)} DROP PARTITION ${literal(part)}`,
       );
     }
     this.#retired.delete(part);
@@ -211,7 +218,10 @@ export class DayParts {
 
   /** A day's other partition stays if the named one has no rows: it may be all that is left of the day. */
   async #dropUnnamed(): Promise<void> {
-    const found = await this.#sizes();
+    const { found, isWhole } = await this.#sizes();
+    if (!isWhole) {
+      return;
+    }
     const parts = new Set(
       found.flatMap(({ table, partition }) =>
         (PART_TABLES as readonly string[]).includes(table) ? [partition] : [],
@@ -233,7 +243,7 @@ export class DayParts {
   async measure(): Promise<void> {
     const bytes = new Map<string, Bytes>();
     let metaBytes = 0;
-    for (const { table, partition, size } of await this.#sizes()) {
+    for (const { table, partition, size } of (await this.#sizes()).found) {
       if ((PART_TABLES as readonly string[]).includes(table)) {
         bytes.set(partition, (bytes.get(partition) ?? 0) + size);
       } else {
@@ -252,17 +262,28 @@ export class DayParts {
     return this.#metaBytes;
   }
 
-  async #sizes(): Promise<{ table: string; partition: string; size: Bytes }[]> {
-    const rows = await this.#background.rows(
-      `SELECT table, partition, sum(bytes_on_disk) AS size FROM system.parts
-        WHERE active AND database = ${literal(this.#clickhouse.database)} GROUP BY table, partition`,
+  /** Of one replica of each shard. `isWhole`: all shards answered. */
+  async #sizes(): Promise<{
+    found: { table: string; partition: string; size: Bytes }[];
+    isWhole: boolean;
+  }> {
+    const { database, cluster } = this.#clickhouse;
+    let isWhole = true;
+    const tolerant = this.#background.until(new AbortController().signal, () => {
+      isWhole = false;
+    });
+    const parts = cluster === null ? "system.parts" : `cluster(${literal(cluster)}, system, parts)`;
+    const rows = await tolerant.rows(
+      `SELECT table, partition, sum(bytes_on_disk) AS size FROM ${parts}
+        WHERE active AND database = ${literal(database)} GROUP BY table, partition`,
     );
-    return rows.map(({ table, partition, size }) => ({
-      table: String(table),
+    const found = rows.map(({ table, partition, size }) => ({
+      table: String(table).replace(new RegExp(`${SHARD_SUFFIX}$`), ""),
       // 18.16 shows the literal.
       partition: String(partition).replace(/^'(.*)'$/, "$1"),
       size: Number(size),
     }));
+    return { found, isWhole };
   }
 }
 

@@ -12,7 +12,7 @@ import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
 import type { Bytes } from "../../model/base/units.js";
-import { rowsOf } from "../duckdb/database.js";
+import { rowsOf } from "../duckdb/connection.js";
 import { SUMMED } from "../duckdb/kept_sums.js";
 import type { DayTable, Need, SampleWeights } from "../duckdb/row_database.js";
 import { TABLES } from "../duckdb/schema.js";

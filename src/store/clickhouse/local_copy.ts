@@ -1,6 +1,6 @@
 /** The copy of the metadata in a file of DuckDB, made at each start. */
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { createMetaTables } from "../duckdb/database.js";
+import { createMetaTables } from "../duckdb/created_tables.js";
 import type { MetaTable } from "../duckdb/row_database.js";
 import type { ClickhouseConnection } from "./connection.js";
 import type { Fetches } from "./fetches.js";

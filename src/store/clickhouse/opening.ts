@@ -8,19 +8,21 @@ import {
   type ClickhouseTableName,
   columnNames,
   columnTypes,
-  createStatement,
+  createStatements,
   type Dialect,
   dialectOf,
   literal,
   OLDEST_TEXT,
+  SHARD_SUFFIX,
   TABLES_VERSION,
+  tableNames,
 } from "./tables.js";
 
 const TABLE_NAMES = Object.keys(CLICKHOUSE_TABLES) as ClickhouseTableName[];
 
 /** Throws TidemarkError. */
 export async function prepareDatabase(clickhouse: ClickhouseConnection): Promise<Dialect> {
-  const { database, place } = clickhouse;
+  const { database, place, cluster } = clickhouse;
   const [about] = await clickhouse.rows("SELECT version() AS version");
   const version = String(about?.version ?? "");
   const dialect = dialectOf(version);
@@ -31,18 +33,22 @@ export async function prepareDatabase(clickhouse: ClickhouseConnection): Promise
       `use ClickHouse ${OLDEST_TEXT} or newer`,
     );
   }
+  await refuseUnknownCluster(clickhouse);
   const found = await clickhouse.rows(
     `SELECT name FROM system.tables WHERE database = ${literal(database)}`,
   );
   const names = new Set(found.map(({ name }) => String(name)));
   const written = names.size > 0 ? await refuseOthers(clickhouse, names) : 0;
-  if (written > 0 && TABLE_NAMES.every((table) => names.has(table))) {
+  if (written > 0 && tableNames(cluster).every((table) => names.has(table))) {
     return dialect;
   }
-  await clickhouse.run(`CREATE DATABASE IF NOT EXISTS ${database}`);
+  const everywhere = cluster === null ? "" : ` ON CLUSTER ${cluster}`;
+  await clickhouse.run(`CREATE DATABASE IF NOT EXISTS ${database}${everywhere}`);
   // `about` is created first: a database that a crash left with some of the tables is ours.
   for (const table of TABLE_NAMES) {
-    await clickhouse.run(createStatement(database, table, dialect));
+    for (const statement of createStatements(clickhouse, table, dialect)) {
+      await clickhouse.run(statement);
+    }
   }
   if (written === 0) {
     const rows = new RowBinary();
@@ -52,13 +58,39 @@ export async function prepareDatabase(clickhouse: ClickhouseConnection): Promise
   return dialect;
 }
 
+async function refuseUnknownCluster(clickhouse: ClickhouseConnection): Promise<void> {
+  const { place, cluster } = clickhouse;
+  if (cluster === null) {
+    return;
+  }
+  const found = await clickhouse.rows("SELECT DISTINCT cluster FROM system.clusters");
+  const names = found.map((row) => String(row.cluster));
+  if (!names.includes(cluster)) {
+    throw databaseUnusable(
+      place,
+      `ClickHouse knows no cluster ${cluster}`,
+      names.length === 0
+        ? "add it to remote_servers in its configuration"
+        : `name one of these: ${names.slice(0, 5).join(", ")}`,
+    );
+  }
+}
+
 /** @returns the version of its tables; 0: a first start ended before it was written */
 async function refuseOthers(
   clickhouse: ClickhouseConnection,
   names: ReadonlySet<string>,
 ): Promise<number> {
-  const { database, place } = clickhouse;
-  const others = [...names].filter((name) => !(TABLE_NAMES as string[]).includes(name)).sort();
+  const { database, place, cluster } = clickhouse;
+  const isDivided = [...names].some((name) => name.endsWith(SHARD_SUFFIX));
+  if (names.has("about") && names.has("metrics") && isDivided !== (cluster !== null)) {
+    throw databaseUnusable(
+      place,
+      `its tables are ${isDivided ? "" : "not "}divided among the shards of a cluster`,
+      isDivided ? "name the cluster: .../DATABASE?cluster=NAME" : "name another database",
+    );
+  }
+  const others = [...names].filter((name) => !tableNames(cluster).includes(name)).sort();
   const columns = await clickhouse.rows(
     `SELECT table, name, type FROM system.columns WHERE database = ${literal(database)}`,
   );

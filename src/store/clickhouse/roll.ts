@@ -5,8 +5,8 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
-import { createDay } from "../duckdb/database.js";
-import type { RunStatement, StreamEnds } from "../duckdb/row_database.js";
+import { createDay } from "../duckdb/created_tables.js";
+import type { RowDatabase, RunStatement, StreamEnds } from "../duckdb/row_database.js";
 import { type ColumnValue, TABLES } from "../duckdb/schema.js";
 import type { Tier } from "../interface/tiers.js";
 import type { ClickhouseConnection } from "./connection.js";
@@ -194,10 +194,27 @@ async function insert(
   await send();
 }
 
-export function plain(value: DuckDBValue): ColumnValue {
+function plain(value: DuckDBValue): ColumnValue {
   return value !== null && typeof value === "object" && "items" in value
     ? (value.items as readonly string[])
     : (value as ColumnValue);
+}
+
+/** Stores the series of merged profiles, which {@link RolledDay.build} left in a table. */
+export async function addMergedSeries(
+  database: Pick<RowDatabase, "metaWriter" | "keep">,
+): Promise<void> {
+  const { metaWriter } = database;
+  const names = columnNames("series").join(", ");
+  const reader = await metaWriter.runAndReadAll(`SELECT ${names} FROM merged_series`);
+  await database.keep(
+    "series",
+    reader.getRows().map((row) => row.map(plain)),
+  );
+  await metaWriter.run(
+    "INSERT INTO series SELECT * FROM merged_series WHERE series_id NOT IN (SELECT series_id FROM series)",
+  );
+  await metaWriter.run("DROP TABLE merged_series");
 }
 
 /** Profiles of the partition `to` hold at most until the first one of their series in `from`: the same rows again, with

@@ -17,7 +17,7 @@ export const READER = "reader";
 /** The settings that we ship (deploy/clickhouse/), so that its own tables of logs stay small. */
 const SHIPPED = new URL("../../../deploy/clickhouse/tidemark.xml", import.meta.url);
 
-const config = (folder: string, port: number) => `<yandex>
+const config = (folder: string, port: number, cluster: string) => `<yandex>
   <logger><level>error</level><console>1</console></logger>
   <http_port>${port}</http_port>
   <listen_host>127.0.0.1</listen_host>
@@ -28,18 +28,21 @@ const config = (folder: string, port: number) => `<yandex>
   <default_database>default</default_database>
   <mark_cache_size>33554432</mark_cache_size>
   <max_concurrent_queries>50</max_concurrent_queries>
+  ${cluster}
 </yandex>`;
 
-const users = `<yandex>
+/** Replicas of a cluster pass changes on as the user "default", without a password. */
+const users = (user: string) => `<yandex>
   <profiles>
     <default><max_memory_usage>1000000000</max_memory_usage><max_threads>2</max_threads></default>
     <readonly><readonly>1</readonly></readonly>
   </profiles>
   <users>
-    <${USER}>
+    ${user === USER ? "" : `<${USER}><password></password><networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></${USER}>`}
+    <${user}>
       <password>${PASSWORD}</password><networks><ip>127.0.0.1</ip></networks>
       <profile>default</profile><quota>default</quota>
-    </${USER}>
+    </${user}>
     <${READER}>
       <password></password><networks><ip>127.0.0.1</ip></networks>
       <profile>readonly</profile><quota>default</quota>
@@ -52,23 +55,25 @@ export class ClickhouseServer {
   readonly #root: string;
   readonly #folder: string;
   readonly port: number;
+  readonly #user: string;
   #child: ChildProcess | null = null;
 
-  private constructor(root: string, folder: string, port: number) {
+  private constructor(root: string, folder: string, port: number, user: string) {
+    this.#user = user;
     this.#root = root;
     this.#folder = folder;
     this.port = port;
   }
 
-  /** `root`: the folder with usr/sbin/clickhouse-server (scripts/environment/clickhouse.mjs). */
-  static async start(root: string): Promise<ClickhouseServer> {
+  /** `root`: the folder with usr/sbin/clickhouse-server (scripts/environment/clickhouse.mjs). `cluster`: further settings. */
+  static async start(root: string, cluster = "", user = USER): Promise<ClickhouseServer> {
     const folder = mkdtempSync(join(tmpdir(), "tidemark-clickhouse-"));
     const port = await freePort();
     mkdirSync(join(folder, "config.d"));
-    writeFileSync(join(folder, "config.xml"), config(folder, port));
+    writeFileSync(join(folder, "config.xml"), config(folder, port, cluster));
     writeFileSync(join(folder, "config.d", "tidemark.xml"), readFileSync(SHIPPED));
-    writeFileSync(join(folder, "users.xml"), users);
-    const server = new ClickhouseServer(root, folder, port);
+    writeFileSync(join(folder, "users.xml"), users(user));
+    const server = new ClickhouseServer(root, folder, port, user);
     await server.begin();
     return server;
   }
@@ -107,12 +112,12 @@ export class ClickhouseServer {
   }
 
   /** For --store. */
-  store(database: string, { user = USER, password = PASSWORD } = {}): string {
+  store(database: string, { user = this.#user, password = PASSWORD } = {}): string {
     return `clickhouse://${user}:${encodeURIComponent(password)}@127.0.0.1:${this.port}/${database}`;
   }
 
   query(sql: string): Promise<string> {
-    return asked(this.port, sql);
+    return asked(this.port, sql, this.#user);
   }
 
   async kill(signal: "SIGKILL" | "SIGTERM" = "SIGKILL"): Promise<void> {
@@ -180,12 +185,12 @@ export class ChdbServer {
   }
 }
 
-async function asked(port: number, sql: string): Promise<string> {
+async function asked(port: number, sql: string, user = USER): Promise<string> {
   const answer = await fetch(`http://127.0.0.1:${port}/`, {
     method: "POST",
     body: sql,
     headers: {
-      authorization: `Basic ${Buffer.from(`${USER}:${PASSWORD}`).toString("base64")}`,
+      authorization: `Basic ${Buffer.from(`${user}:${PASSWORD}`).toString("base64")}`,
     },
   });
   const text = await answer.text();
@@ -195,7 +200,7 @@ async function asked(port: number, sql: string): Promise<string> {
   return text.trimEnd();
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const probe = createServer();
   probe.listen(0, "127.0.0.1");
   await once(probe, "listening");

@@ -3,7 +3,7 @@
  * background: rows that are inserted later stay. All else is compared in the local copy, and deleted there and in ClickHouse.
  */
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { rowsOf } from "../duckdb/database.js";
+import { rowsOf } from "../duckdb/connection.js";
 import type { MetaTable, OtherMeta } from "../duckdb/row_database.js";
 import { sweepBySteps } from "../row_store/sweep_steps.js";
 import type { ClickhouseDatabase } from "./database.js";

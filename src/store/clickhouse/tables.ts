@@ -137,17 +137,81 @@ export function columnNames(table: ClickhouseTableName): string[] {
   return Object.keys(CLICKHOUSE_TABLES[table].columns);
 }
 
-export function createStatement(
-  database: string,
+/** Where tables are created. */
+interface Place {
+  readonly database: string;
+  /** null: on one server. */
+  readonly cluster: string | null;
+}
+
+/** The part of a table of {@link PART_TABLES} that lies on one shard. */
+export const SHARD_SUFFIX = "_shard";
+
+/** Names of the tables that ClickHouse has. */
+export function tableNames(cluster: string | null): string[] {
+  const shards = cluster === null ? [] : PART_TABLES.map((table) => `${table}${SHARD_SUFFIX}`);
+  return [...Object.keys(CLICKHOUSE_TABLES), ...shards];
+}
+
+/** The table that has the rows of a day, to change it. */
+export function partTable({ database, cluster }: Place, table: (typeof PART_TABLES)[number]) {
+  return cluster === null
+    ? `${database}.${table}`
+    : `${database}.${table}${SHARD_SUFFIX} ON CLUSTER ${cluster}`;
+}
+
+/**
+ * In a cluster, the rows of days are divided among its shards by series, so that rows with the same key are on one shard; a
+ * table without rows (Distributed) reads and writes all of them. Each server has all other tables: it answers names, and knows
+ * which partitions are valid, without asking others.
+ */
+export function createStatements(
+  place: Place,
+  table: ClickhouseTableName,
+  dialect: Dialect,
+): string[] {
+  const { database, cluster } = place;
+  if (cluster === null) {
+    return [createStatement(`${database}.${table}`, table, dialect, "")];
+  }
+  const isOfDays = (PART_TABLES as readonly string[]).includes(table);
+  const path = `'/clickhouse/tables/${isOfDays ? "{shard}" : "all"}/${database}/${table}'`;
+  const replica = isOfDays ? "'{replica}'" : "'{shard}-{replica}'";
+  const own = isOfDays ? `${table}${SHARD_SUFFIX}` : table;
+  const columns = columnNames(table).map((name, at) => `${name} ${columnTypes(table)[at]}`);
+  return [
+    createStatement(
+      `${database}.${own} ON CLUSTER ${cluster}`,
+      table,
+      dialect,
+      `${path}, ${replica}`,
+    ),
+    ...(isOfDays
+      ? [
+          `CREATE TABLE IF NOT EXISTS ${database}.${table} ON CLUSTER ${cluster} (${columns.join(", ")})
+            ENGINE = Distributed(${cluster}, ${database}, ${own}, series_id)`,
+        ]
+      : []),
+  ];
+}
+
+/** `replicated`: where ZooKeeper keeps it, and the name of this replica; "": it is not replicated. */
+function createStatement(
+  name: string,
   table: ClickhouseTableName,
   { isModern }: Dialect,
+  replicated: string,
 ): string {
   const { columns, key, partition, newest }: ClickhouseTable = CLICKHOUSE_TABLES[table];
   const codec = (name: string) =>
     isModern ? (name === "ts_ms" ? " CODEC(DoubleDelta, ZSTD(1))" : " CODEC(ZSTD(1))") : "";
   const list = Object.entries(columns).map(([name, type]) => `${name} ${type}${codec(name)}`);
-  return `CREATE TABLE IF NOT EXISTS ${database}.${table} (${list.join(", ")})
-    ENGINE = ReplacingMergeTree(${newest ?? ""})
+  const parameters = [
+    ...(replicated === "" ? [] : [replicated]),
+    ...(newest === undefined ? [] : [newest]),
+  ];
+  return `CREATE TABLE IF NOT EXISTS ${name} (${list.join(", ")})
+    ENGINE = ${replicated === "" ? "" : "Replicated"}ReplacingMergeTree(${parameters.join(", ")})
     ${partition === undefined ? "" : `PARTITION BY ${partition}`}
     ORDER BY (${key.join(", ")})
     ${isModern ? "SETTINGS fsync_after_insert = 1, fsync_part_directory = 1" : ""}`;

@@ -9,32 +9,20 @@
  * A transaction of DuckDB writes to one file, so each day's file records what it contains. A day's file of a coarser tier
  * is complete once it has its name; then the finer one is removed.
  */
-import { execFile } from "node:child_process";
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { renameSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { type DuckDBConnection, DuckDBInstance, type DuckDBValue } from "@duckdb/node-api";
+import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from "@duckdb/node-api";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
-import { fileUnusable, TidemarkError, unknownVersion } from "../../model/errors/errors.js";
-import { reasonOf } from "../../model/errors/reason.js";
-import { storeInUse } from "../../model/errors/server_errors.js";
+import { unknownVersion } from "../../model/errors/errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
-import { isCoarser, MERGED_TIER, TIERS, type Tier } from "../interface/tiers.js";
+import type { Tier } from "../interface/tiers.js";
+import { faultOf, openInstance, readerOf, rowsOf } from "./connection.js";
+import { createDay, createMetaTables } from "./created_tables.js";
+import { copied, removeFile, sizeOf, syncFile } from "./database_files.js";
+import { DayFiles, quoted, schemaNamed } from "./day_files.js";
 import { DayWriter } from "./day_writer.js";
-import { dayNamed } from "./days.js";
 import { KeptSums } from "./kept_sums.js";
 import {
-  DAY_TABLES,
   type Day,
   type DayTable,
   type DayWrite,
@@ -44,38 +32,18 @@ import {
   type RunStatement,
   type StreamEnds,
 } from "./row_database.js";
-import { type AddRow, TABLES, type TableName } from "./schema.js";
+import { type AddRow, TABLES } from "./schema.js";
 
 /** Raised with every change to a table. */
 const STORE_VERSION = 2;
-/** Of a DuckDB file. */
-const HEADS_BYTES: Bytes = 3 * 4096;
-const MAGIC_AT: Bytes = 8;
 /** It has no coarser tiers; its files are used as they are. */
 const OLDEST_VERSION = 1;
 const LONGEST_QUERY_MS = 20_000;
-const DAY_FILE = /^(\d{4}-\d\d-\d\d)(?:\.(10m|1h|1d))?\.duckdb$/;
-/** Days whose series are read in one query. */
-const MERGED_AT_ONCE = 50;
-const UNFINISHED = ".unfinished";
-
-/** Tables of a day of a coarser tier. `carry_ms`: how long a row holds. `instances`: those that a merged profile is the sum
- * of, a mean over its bucket. */
-const ROLLED: Readonly<Record<string, string>> = {
-  rolled_metrics:
-    "series_id UBIGINT, ts_ms BIGINT, name VARCHAR, value DOUBLE, carry_ms BIGINT, most DOUBLE",
-  rolled_counts: "series_id UBIGINT, ts_ms BIGINT, instances DOUBLE",
-  rolled_series: columnsOf("series"),
-};
-
-const execute = promisify(execFile);
 
 export class StoreDatabase implements RowDatabase {
   readonly #folder: string;
   readonly #instance: DuckDBInstance;
-  readonly #days = new Map<Day, Tier>();
-  /** Schemas of files that have been replaced; queries that began before may still read them. */
-  #retired: string[] = [];
+  readonly #files: DayFiles;
   #building: DuckDBConnection | null = null;
   #isEnding = false;
   readonly sums = new KeptSums();
@@ -92,6 +60,7 @@ export class StoreDatabase implements RowDatabase {
     this.#folder = folder;
     this.#instance = instance;
     [this.writer, this.metaWriter] = connections;
+    this.#files = new DayFiles(folder, this.metaWriter);
   }
 
   /** Throws TidemarkError if the folder cannot be used, another server uses it, or it has another version. */
@@ -125,75 +94,7 @@ export class StoreDatabase implements RowDatabase {
     } else if (version < STORE_VERSION) {
       await writer.run(`UPDATE about SET version = ${STORE_VERSION}`);
     }
-    await this.#attachFound(this.#foundDays());
-  }
-
-  /** There may be many: what they need is looked up for all at once. */
-  async #attachFound(found: ReadonlyMap<Day, Tier>): Promise<void> {
-    for (const [day, tier] of found) {
-      await this.#attachFile(day, tier);
-    }
-    const tables = await rowsOf(
-      this.metaWriter,
-      "SELECT database_name AS name, count(*) AS tables FROM duckdb_tables() GROUP BY ALL",
-    );
-    const counts = new Map(tables.map(({ name, tables: count }) => [String(name), Number(count)]));
-    const merged: string[] = [];
-    for (const [day, tier] of found) {
-      const schema = schemaNamed(day, tier);
-      // A crash may have come before the last of them.
-      if (counts.get(schema) !== tablesOf(tier).length) {
-        await createDay(this.metaWriter, schema, tier);
-      }
-      if (tier === MERGED_TIER) {
-        merged.push(schema);
-      }
-      this.#days.set(day, tier);
-    }
-    for (let at = 0; at < merged.length; at += MERGED_AT_ONCE) {
-      await this.#takeSeries(merged.slice(at, at + MERGED_AT_ONCE));
-    }
-  }
-
-  /** Series of merged profiles are in the files of their days. */
-  async #takeSeries(schemas: readonly string[]): Promise<void> {
-    const all = schemas.map((schema) => `SELECT * FROM ${schema}.rolled_series`);
-    await this.metaWriter.run(
-      `INSERT INTO series SELECT * FROM (${all.join(" UNION ALL ")})
-        WHERE series_id NOT IN (SELECT series_id FROM series)`,
-    );
-  }
-
-  async #attachFile(day: Day, tier: Tier): Promise<void> {
-    const path = this.#fileOf(day, tier);
-    if (isUnbegun(path)) {
-      removeFile(path);
-    }
-    await this.metaWriter.run(
-      `ATTACH IF NOT EXISTS '${quoted(path)}' AS ${schemaNamed(day, tier)}`,
-    );
-  }
-
-  /** The tier of each day. A crash may leave the finer file of a day that has been rolled up, and unfinished files. */
-  #foundDays(): Map<Day, Tier> {
-    const found = new Map<Day, Tier>();
-    const folder = join(this.#folder, "days");
-    for (const name of readdirSync(folder)) {
-      const [, day, tier = "raw"] = DAY_FILE.exec(name) ?? [];
-      if (day !== undefined && isCoarser(tier as Tier, found.get(day) ?? "raw")) {
-        found.set(day, tier as Tier);
-      } else if (day !== undefined && !found.has(day)) {
-        found.set(day, "raw");
-      } else if (name.includes(UNFINISHED)) {
-        rmSync(join(folder, name), { recursive: true, force: true });
-      }
-    }
-    for (const [day, tier] of found) {
-      for (const finer of TIERS.slice(0, TIERS.indexOf(tier))) {
-        removeFile(this.#fileOf(day, finer));
-      }
-    }
-    return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
+    await this.#files.attachFound();
   }
 
   get place(): string {
@@ -212,49 +113,37 @@ export class StoreDatabase implements RowDatabase {
 
   /** Days that have a file. */
   get days(): Day[] {
-    return [...this.#days.keys()].sort();
+    return this.#files.days;
   }
 
   /** The day must have a file. */
   tierOf(day: Day): Tier {
-    return this.#days.get(day) ?? "raw";
+    return this.#files.tierOf(day);
   }
 
   /** Name under which the file of a day is attached. */
   schemaOf(day: Day): string {
-    return schemaNamed(day, this.tierOf(day));
+    return this.#files.schemaOf(day);
   }
 
   /** The days that overlap a window. */
   daysIn(startMs: TimeMs, endMs: TimeMs): Day[] {
-    const [first, last] = [dayNamed(startMs), dayNamed(endMs)];
-    return this.days.filter((day) => day >= first && day <= last);
+    return this.#files.daysIn(startMs, endMs);
   }
 
   /** Creates the file of a day if there is none. */
   async attach(day: Day): Promise<void> {
-    if (!this.#days.has(day)) {
-      await this.#attach(day, "raw");
+    if (!this.#files.has(day)) {
+      await this.#files.attach(day, "raw");
     }
-  }
-
-  async #attach(day: Day, tier: Tier): Promise<void> {
-    const schema = schemaNamed(day, tier);
-    await this.#closeRetired((name) => name === schema);
-    await this.#attachFile(day, tier);
-    await createDay(this.metaWriter, schema, tier);
-    if (tier === MERGED_TIER) {
-      await this.#takeSeries([schema]);
-    }
-    this.#days.set(day, tier);
   }
 
   async remove(day: Day): Promise<void> {
-    const [schema, file] = [this.schemaOf(day), this.#fileOf(day, this.tierOf(day))];
-    this.#days.delete(day);
+    const [schema, file] = [this.schemaOf(day), this.#files.fileOf(day, this.tierOf(day))];
+    this.#files.forget(day);
     this.sums.changed(null, Date.parse(day));
     await this.metaWriter.run(`DETACH ${schema}`);
-    await this.#closeRetired((name) => name.startsWith(schemaNamed(day, "raw")));
+    await this.#files.closeRetired((name) => name.startsWith(schemaNamed(day, "raw")));
     removeFile(file);
   }
 
@@ -267,7 +156,7 @@ export class StoreDatabase implements RowDatabase {
     tier: Tier,
     fill: (run: RunStatement, from: string, to: string) => Promise<void>,
   ): Promise<void> {
-    const path = this.#unfinishedOf(day, tier);
+    const path = this.#files.unfinishedOf(day, tier);
     const schema = `${schemaNamed(day, tier)}_new`;
     removeFile(path);
     try {
@@ -319,14 +208,14 @@ export class StoreDatabase implements RowDatabase {
   /** Puts a built file in place of the day's own; nothing may be written to the day meanwhile. After an error, the day
    * has only its own file: rows that arrive later go there. */
   async replace(day: Day, tier: Tier): Promise<void> {
-    const before = { schema: this.schemaOf(day), file: this.#fileOf(day, this.tierOf(day)) };
-    const path = this.#unfinishedOf(day, tier);
-    const file = this.#fileOf(day, tier);
+    const before = { schema: this.schemaOf(day), file: this.#files.fileOf(day, this.tierOf(day)) };
+    const path = this.#files.unfinishedOf(day, tier);
+    const file = this.#files.fileOf(day, tier);
     try {
       syncFile(path);
       renameSync(path, file);
       syncFile(join(this.#folder, "days"));
-      await this.#attach(day, tier);
+      await this.#files.attach(day, tier);
     } catch (error) {
       await this.metaWriter
         .run(`DETACH DATABASE IF EXISTS ${schemaNamed(day, tier)}`)
@@ -336,24 +225,17 @@ export class StoreDatabase implements RowDatabase {
       throw error;
     }
     this.sums.changed(null, Date.parse(day));
-    this.#retired.push(before.schema);
+    this.#files.retire(before.schema);
     removeFile(before.file);
   }
 
   async discard(day: Day, tier: Tier): Promise<void> {
-    removeFile(this.#unfinishedOf(day, tier));
+    removeFile(this.#files.unfinishedOf(day, tier));
   }
 
   /** Closes files that were replaced long enough ago that no query reads them. */
   closeRetired(): Promise<void> {
-    return this.#closeRetired(() => true);
-  }
-
-  async #closeRetired(isMeant: (schema: string) => boolean): Promise<void> {
-    for (const schema of this.#retired.filter(isMeant)) {
-      this.#retired = this.#retired.filter((name) => name !== schema);
-      await this.metaWriter.run(`DETACH ${schema}`);
-    }
+    return this.#files.closeRetired();
   }
 
   union(table: DayTable, days: readonly Day[]): string {
@@ -423,12 +305,12 @@ export class StoreDatabase implements RowDatabase {
     parameters: Record<string, DuckDBValue>,
   ): Promise<Record<string, DuckDBValue[]>> {
     return this.#read(LONGEST_QUERY_MS, async (connection) =>
-      (await connection.runAndReadAll(sql, parameters)).getColumnsObject(),
+      (await readerOf(connection, sql, parameters)).getColumnsObject(),
     );
   }
 
   bytesOf(day: Day): Bytes {
-    const path = this.#fileOf(day, this.tierOf(day));
+    const path = this.#files.fileOf(day, this.tierOf(day));
     return sizeOf(path) + sizeOf(`${path}.wal`);
   }
 
@@ -496,7 +378,7 @@ export class StoreDatabase implements RowDatabase {
     await copied(join(this.#folder, "meta.duckdb"), folder);
     for (const day of this.days) {
       await this.writer.run(`CHECKPOINT ${this.schemaOf(day)}`);
-      await copied(this.#fileOf(day, this.tierOf(day)), join(folder, "days"));
+      await copied(this.#files.fileOf(day, this.tierOf(day)), join(folder, "days"));
     }
   }
 
@@ -506,151 +388,4 @@ export class StoreDatabase implements RowDatabase {
     }
     this.#instance.closeSync();
   }
-
-  #fileOf(day: Day, tier: Tier): string {
-    return join(this.#folder, "days", `${day}${tier === "raw" ? "" : `.${tier}`}.duckdb`);
-  }
-
-  #unfinishedOf(day: Day, tier: Tier): string {
-    return join(this.#folder, "days", `${day}.${tier}${UNFINISHED}`);
-  }
-}
-
-export async function openInstance(path: string, folder: string): Promise<DuckDBInstance> {
-  try {
-    // Never use the network: extensions that are not built in are not needed.
-    return await DuckDBInstance.create(path, {
-      autoinstall_known_extensions: "false",
-      autoload_known_extensions: "false",
-      memory_limit: "512MB",
-      threads: "2",
-    });
-  } catch (error) {
-    throw faultOf(error, path, folder);
-  }
-}
-
-/** A server that ends frees the files of its days last. */
-function faultOf(error: unknown, path: string, folder: string): TidemarkError {
-  if (error instanceof TidemarkError) {
-    return error;
-  }
-  const { message } = reasonOf(error);
-  const [, pid] = /Conflicting lock is held in .*\(PID (\d+)\)/.exec(message) ?? [];
-  return /set lock on file|Conflicting lock/.test(message)
-    ? storeInUse(folder, pid ?? "")
-    : fileUnusable(path, "write", message);
-}
-
-export async function rowsOf(
-  connection: DuckDBConnection,
-  sql: string,
-  parameters: Record<string, DuckDBValue> = {},
-): Promise<Rows> {
-  const reader = await connection.runAndReadAll(sql, parameters);
-  return reader.getRowObjects() as Rows;
-}
-
-/** `tables`: those of {@link META_TABLES} to create. */
-export async function createMetaTables(
-  connection: DuckDBConnection,
-  tables: readonly TableName[],
-): Promise<void> {
-  for (const table of tables) {
-    await connection.run(`CREATE TABLE IF NOT EXISTS ${table} (${columnsOf(table)})`);
-  }
-  await connection.run(
-    "CREATE TABLE IF NOT EXISTS streams (stream VARCHAR PRIMARY KEY, end_offset BIGINT)",
-  );
-  await connection.run(
-    `CREATE TABLE IF NOT EXISTS verdicts (stream VARCHAR PRIMARY KEY, ts_ms BIGINT, kind VARCHAR, confidence DOUBLE,
-      summary VARCHAR, growth DOUBLE, limit_bytes DOUBLE, ms_to_limit DOUBLE)`,
-  );
-  // As JSON. An older server that opens this folder does not know the table, and leaves it as it is.
-  await connection.run(
-    "CREATE TABLE IF NOT EXISTS verdict_holders (stream VARCHAR PRIMARY KEY, holders VARCHAR)",
-  );
-  // The oldest day when unused rows were last removed.
-  await connection.run("CREATE TABLE IF NOT EXISTS swept (day VARCHAR)");
-}
-
-function schemaNamed(day: Day, tier: Tier): string {
-  return `day_${day.replaceAll("-", "_")}${tier === "raw" ? "" : `_${tier}`}`;
-}
-
-export async function createDay(
-  connection: DuckDBConnection,
-  schema: string,
-  tier: Tier,
-): Promise<void> {
-  for (const [table, columns] of tablesOf(tier)) {
-    await connection.run(`CREATE TABLE IF NOT EXISTS ${schema}.${table} (${columns})`);
-  }
-}
-
-/** Names and columns of a day's tables. */
-function tablesOf(tier: Tier): (readonly [string, string])[] {
-  return [
-    ...DAY_TABLES.map((table) => [table, columnsOf(table)] as const),
-    ...(tier === "raw" ? [] : Object.entries(ROLLED)),
-    ["applied", "stream VARCHAR PRIMARY KEY, end_offset BIGINT"],
-  ];
-}
-
-/**
- * Whether DuckDB did not finish creating this file, for example on a full disk, so that it never held a row and cannot be
- * opened: without its three heads, or with empty ones, and without a log.
- *
- *     head 4 KiB: checksum (8), "DUCK" (4), ... | head 4 KiB | head 4 KiB | blocks
- */
-function isUnbegun(path: string): boolean {
-  const size = (name: string) => statSync(name, { throwIfNoEntry: false })?.size ?? 0;
-  if (size(path) > HEADS_BYTES || size(`${path}.wal`) > 0 || !existsSync(path)) {
-    return false;
-  }
-  const bytes = readFileSync(path);
-  return bytes.length < HEADS_BYTES || bytes.toString("latin1", MAGIC_AT, MAGIC_AT + 4) !== "DUCK";
-}
-
-/** And its log. */
-function removeFile(path: string): void {
-  for (const suffix of ["", ".wal"]) {
-    rmSync(`${path}${suffix}`, { force: true });
-  }
-}
-
-/** A file or a folder. */
-function syncFile(path: string): void {
-  const descriptor = openSync(path, "r");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-function columnsOf(table: TableName): string {
-  return Object.entries(TABLES[table])
-    .map(([name, type]) => `"${name}" ${type}`)
-    .join(", ");
-}
-
-function quoted(text: string): string {
-  return text.replaceAll("'", "''");
-}
-
-/** Removes the file and its log, if there is one. */
-async function copied(path: string, folder: string): Promise<void> {
-  const log = sizeOf(`${path}.wal`) > 0 ? [`${path}.wal`] : [];
-  try {
-    await execute("cp", ["--", path, ...log, folder]);
-  } catch (error) {
-    const { code, message } = reasonOf(error);
-    const why = message.trim().split("\n").at(-1) ?? message;
-    throw fileUnusable(folder, "write", code === "ENOENT" ? "there is no program `cp`" : why);
-  }
-}
-
-function sizeOf(path: string): Bytes {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -3,6 +3,7 @@
  * a flame graph of 30 days adds up 30 of them instead of reading 30 days of samples again.
  */
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import { isPartial } from "../interface/partial_answers.js";
 
 /** All live figures are integrals over the span, in ms; allocated figures are sums. */
 export const SUMMED = [
@@ -124,7 +125,7 @@ export class KeptSums {
     return found?.sums;
   }
 
-  /** Sums spans, and keeps them unless rows of their time arrived meanwhile. */
+  /** Sums spans, and keeps them unless rows of their time arrived meanwhile, or a part of the database did not answer. */
   async sum(
     key: SumsKey,
     endMs: TimeMs,
@@ -134,7 +135,7 @@ export class KeptSums {
     this.#summing.add(summing);
     try {
       const spans = await sum();
-      if (!summing.isChanged) {
+      if (!summing.isChanged && !isPartial()) {
         for (const sums of spans) {
           this.#keep(key, sums);
         }

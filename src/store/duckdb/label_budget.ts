@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { LabelUse } from "../interface/store.js";
-import { rowsOf } from "./database.js";
+import { rowsOf } from "./connection.js";
 import type { RowDatabase, Rows } from "./row_database.js";
 
 export const OVERFLOW = "__overflow__";

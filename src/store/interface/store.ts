@@ -15,6 +15,7 @@ import type {
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type {
   FleetVerdictsJson,
+  InstanceRowJson,
   ServiceJson,
   ServicesJson,
 } from "../../model/documents/fleet_document.js";
@@ -224,6 +225,8 @@ export interface Store {
   services(window: Window, steps: number): Promise<ServicesJson>;
   /** null: no such service. */
   service(name: string, window: Window, steps: number): Promise<ServiceJson | null>;
+  /** Its instances that reported within the window, in no order. null: no such service. */
+  instances(service: string, window: Window): Promise<InstanceRowJson[] | null>;
   /** null: no such stream. */
   instance(stream: string): Promise<InstanceAnswer | null>;
   /** Of the instances that ran in the window. `kind`: only of this kind. */

@@ -2,7 +2,6 @@ import { Turns } from "../../model/base/turns.js";
 import type { TimeMs } from "../../model/base/units.js";
 import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
-import type { StreamItem } from "../../recording/stream_reader.js";
 import { dayNamed } from "../duckdb/days.js";
 import { LabelBudget } from "../duckdb/label_budget.js";
 import { isMeta, MetaStaging } from "../duckdb/meta_staging.js";
@@ -15,6 +14,7 @@ import { runningInstances, seriesAnswer } from "../duckdb/queries/series.js";
 import {
   instanceRow,
   serviceDocument,
+  serviceInstances,
   servicesDocument,
   verdictsDocument,
 } from "../duckdb/queries/services.js";
@@ -22,7 +22,7 @@ import { storageUse, streamsAbout } from "../duckdb/queries/storage.js";
 import { versionGauges } from "../duckdb/queries/version_gauges.js";
 import type { Day, RowDatabase } from "../duckdb/row_database.js";
 import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
-import { daysOf, type RowSink, StreamRows } from "../duckdb/stream_rows.js";
+import { type RowSink, StreamRows } from "../duckdb/stream_rows.js";
 import type { FigureSeriesQuery, LabelQuery } from "../interface/labels.js";
 import type {
   LabelUse,
@@ -38,23 +38,12 @@ import type {
   VerdictRow,
 } from "../interface/store.js";
 import type { Window } from "../interface/window.js";
+import { partsByDay } from "./parts_by_day.js";
 import { bytesOf, retainDays } from "./retention.js";
 import { SumChanges } from "./sum_changes.js";
+import type { SweepDatabase } from "./sweep_database.js";
 
 const MS_PER_DAY = 86_400_000;
-
-/** Removes metadata that no row refers to any more. */
-export type SweepDatabase<Database extends RowDatabase> = (parts: {
-  readonly database: Database;
-  /** Runs work while nothing else is written. */
-  readonly alone: <Result>(work: () => Promise<Result>) => Promise<Result>;
-  readonly meta: MetaStaging;
-  readonly labels: LabelBudget;
-  /** Those that are open. */
-  readonly streams: ReadonlyMap<string, StreamRows>;
-  /** Streams whose recordings are stored: they stay. */
-  readonly recordings: readonly string[];
-}) => Promise<void>;
 
 /** A store over a database of rows. */
 export class RowStore<Database extends RowDatabase> implements Store {
@@ -217,6 +206,10 @@ export class RowStore<Database extends RowDatabase> implements Store {
 
   service(name: string, window: Window, steps: number) {
     return serviceDocument(this.#database, name, window, steps);
+  }
+
+  instances(service: string, window: Window) {
+    return serviceInstances(this.#database, service, window);
   }
 
   instance(stream: string) {
@@ -394,31 +387,5 @@ export class RowStore<Database extends RowDatabase> implements Store {
     const result = this.#lastWrite.then(work);
     this.#lastWrite = result.catch(() => {});
     return result;
-  }
-}
-
-/** By day, in order: each stream's items that have rows for it. */
-function partsByDay(parts: readonly StreamPart[]): [Day, StreamPart[]][] {
-  const byDay = new Map<Day, StreamPart[]>();
-  for (const { stream, items, endOffset } of parts) {
-    const itemsByDay = new Map<Day, StreamItem[]>();
-    for (const item of items) {
-      for (const day of daysOf(item)) {
-        addTo(itemsByDay, day, item);
-      }
-    }
-    for (const [day, itemsOfDay] of itemsByDay) {
-      addTo(byDay, day, { stream, items: itemsOfDay, endOffset });
-    }
-  }
-  return [...byDay].sort(([a], [b]) => (a < b ? -1 : 1));
-}
-
-function addTo<Value>(lists: Map<Day, Value[]>, day: Day, value: Value): void {
-  const list = lists.get(day);
-  if (list === undefined) {
-    lists.set(day, [value]);
-  } else {
-    list.push(value);
   }
 }

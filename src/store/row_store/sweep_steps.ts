@@ -8,7 +8,7 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { RowDatabase } from "../duckdb/row_database.js";
 import { collectUnused, createUsed, deleteUnused, takeStaged } from "../duckdb/unused_rows.js";
-import type { SweepDatabase } from "./row_store.js";
+import type { SweepDatabase } from "./sweep_database.js";
 
 interface SweepSteps<Database> {
   /** Ends step 1. */

@@ -21,6 +21,7 @@ export function ProfileRequest({ service }: { service: string }) {
     <section className="profile-request" aria-label="Profile on request">
       <button
         type="button"
+        className="toggle"
         disabled={(open !== null && open.programs === undefined) || change.isPending}
         onClick={() => change.mutate()}
       >

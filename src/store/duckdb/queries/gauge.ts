@@ -16,6 +16,9 @@ const RARE_CARRY = `greatest(${SHORTEST_CARRY_MS}, (m.ts_ms - s.recorded_ms) * $
 /** The longest bucket of a coarser tier, whose row is as old as its first reading. */
 const LONGEST_BUCKET_MS: Millis = 86_400_000;
 
+/** A time after every other one. */
+export const FOREVER = "9007199254740991";
+
 /** A condition on the series `s`, with its parameters. */
 export interface OfSeries {
   readonly sql: string;
@@ -77,56 +80,60 @@ export function carrySql(name: string): string {
 
 /**
  * Readings that are valid within the window, each with the time until which it is valid. `metrics`: a table of the
- * FROM clause, whose rows of coarser tiers say how long they are valid, from `$first_ms` on; `where`: further conditions on `s`, the series. Columns: grp, series_id, ts_ms, until_ms, value.
+ * FROM clause, whose rows of coarser tiers say how long they are valid, from `$first_ms` on; `where`: further conditions
+ * on `s`, the series. Columns: those of {@link stepsSql}; `part` is the metric's name if there are several.
  */
 export function readingsSql(
   name: SeriesName,
-  { metrics, group, where }: { metrics: string; group: string; where: string },
+  { metrics, where }: { metrics: string; where: string },
 ): string {
   const { names, ofRoot, carry } = SOURCES[name];
   const condition = names.map((each) => `m.name LIKE '${each}'`).join(" OR ");
-  return `SELECT ${group} AS grp, m.series_id, m.ts_ms, m.value,
+  const isOne = names.length === 1 && !names[0]?.endsWith("%");
+  return `SELECT m.series_id, ${isOne ? "''" : "m.name"} AS part, m.ts_ms, m.value,
       least(
-        coalesce(lead(m.ts_ms) OVER (PARTITION BY m.series_id, m.name ORDER BY m.ts_ms), 9007199254740991),
+        coalesce(lead(m.ts_ms) OVER (PARTITION BY m.series_id${isOne ? "" : ", m.name"} ORDER BY m.ts_ms), ${FOREVER}),
         m.ts_ms + CASE WHEN m.carry_ms > 0 THEN m.carry_ms ELSE CAST(${carry} AS BIGINT) END,
-        CASE WHEN s.ended_ms > 0 THEN s.ended_ms ELSE 9007199254740991 END
+        CASE WHEN s.ended_ms > 0 THEN s.ended_ms ELSE ${FOREVER} END
       ) AS until_ms
     FROM ${metrics} m JOIN series s USING (series_id)
     WHERE (${condition}) ${ofRoot ? "AND s.series_id = s.root_id" : ""} AND (${where})
       AND m.ts_ms >= $first_ms AND m.ts_ms < $end_ms`;
 }
 
-/** Of a piece: the part of its time that lies in its step, and its value times that. */
-const FROM = "greatest(ts_ms, $start_ms + step * $step_ms)";
-const TO = "least(until_ms, $start_ms + (step + 1) * $step_ms)";
-const AREA = `value * (${TO} - ${FROM})`;
-
-/** The sum over series of each step's mean; the last step ends with the window. Columns: grp, step (from 0), value. */
-export function stepsSql(readings: string): string {
-  return `${piecesSql(readings)}
-    SELECT grp, step, sum(${AREA}) / (least($end_ms, $start_ms + (step + 1) * $step_ms) - $start_ms - step * $step_ms) AS value
-    FROM pieces GROUP BY grp, step ORDER BY grp, step`;
+interface StepsShape {
+  /** An expression of the series `s` and of `m.part`. */
+  readonly group: string;
+  /** Each mean is over the time of the step in which the group has readings, not over the whole step. */
+  readonly isOverReported?: boolean;
 }
 
-/** The same, but each mean is over the time of the step in which the group has readings, not over the whole step. */
-export function reportedStepsSql(readings: string): string {
-  return `${piecesSql(readings)}
-    SELECT grp, step, sum(area) / max(ms) AS value FROM (
-      SELECT grp, step, sum(${AREA}) AS area, sum(${TO} - ${FROM}) AS ms
-      FROM pieces GROUP BY grp, series_id, step)
-    GROUP BY grp, step ORDER BY grp, step`;
-}
-
-function piecesSql(readings: string): string {
-  return `WITH readings AS (${readings}),
-    pieces AS (
-      SELECT grp, series_id, ts_ms, until_ms, value,
-        unnest(range(
-          CAST(greatest(0, (ts_ms - $start_ms) // $step_ms) AS BIGINT),
-          CAST(least($steps - 1, (until_ms - 1 - $start_ms) // $step_ms) AS BIGINT) + 1
-        )) AS step
-      FROM (SELECT * REPLACE (least(until_ms, $end_ms) AS until_ms) FROM readings)
-      WHERE until_ms > $start_ms AND until_ms > ts_ms)`;
+/**
+ * The sum over series of each step's mean; the last step ends with the window. `readings`: a query with the columns
+ * series_id, part, ts_ms, until_ms, value. Columns: grp, step (from 0), value.
+ *
+ * Most readings are valid within one step. The others are cut at the limits of steps; to cut all takes twice as long. Groups
+ * are joined to the sums of series, not to their readings.
+ */
+export function stepsSql(readings: string, { group, isOverReported = false }: StepsShape): string {
+  const [from, to] = ["$start_ms + step * $step_ms", "$start_ms + (step + 1) * $step_ms"];
+  return `WITH pieces AS MATERIALIZED (
+      SELECT series_id, part, value, from_ms, to_ms, (from_ms - $start_ms) // $step_ms AS first,
+        (to_ms - 1 - $start_ms) // $step_ms AS last
+      FROM (
+        SELECT series_id, part, value, greatest(ts_ms, $start_ms) AS from_ms,
+          least(until_ms, $end_ms, $start_ms + $steps * $step_ms) AS to_ms
+        FROM (${readings}))
+      WHERE to_ms > from_ms),
+    areas AS (
+      SELECT series_id, part, step, sum(value * (to_ms - from_ms)) AS area, sum(to_ms - from_ms) AS ms FROM (
+        SELECT series_id, part, value, first AS step, from_ms, to_ms FROM pieces WHERE first = last
+        UNION ALL
+        SELECT series_id, part, value, step, greatest(from_ms, ${from}), least(to_ms, ${to})
+        FROM (SELECT *, unnest(range(first, last + 1)) AS step FROM pieces WHERE first < last))
+      GROUP BY series_id, part, step)
+    SELECT ${group} AS grp, step, sum(m.area) / ${isOverReported ? "max(m.ms)" : `(least($end_ms, ${to}) - (${from}))`} AS value
+    FROM areas m JOIN series s USING (series_id) GROUP BY grp, step ORDER BY grp, step`;
 }
 
 export function selectionSql({ version, stream }: Selection): string {

@@ -8,11 +8,9 @@ import {
   STREAM_LABEL,
 } from "../../interface/labels.js";
 import type { RowReader } from "../row_database.js";
-import { firstValidMs, type OfSeries, windowValues } from "./gauge.js";
+import { FOREVER, firstValidMs, type OfSeries, stepsSql, windowValues } from "./gauge.js";
 import { PatternBudget } from "./patterns.js";
 import { byGroup, stepsOf, stepValues } from "./series.js";
-
-const FOREVER = "9007199254740991";
 
 /** Columns of a series that are labels, by the name that answers have. */
 const COLUMNS = new Map(
@@ -182,36 +180,23 @@ interface FigureParts {
   readonly ofSamples: boolean;
 }
 
-const GAUGE_SQL = ({ profiles, samples, group, where, ofSamples }: FigureParts) => `
-  WITH held AS (
-      SELECT ${group} AS grp, p.samples_id, p.ts_ms, p.live_bytes AS value,
-        least(
-          coalesce(lead(p.ts_ms) OVER (PARTITION BY p.series_id ORDER BY p.ts_ms), ${FOREVER}),
-          p.ts_ms + p.carry_ms,
-          CASE WHEN s.ended_ms > 0 THEN s.ended_ms ELSE ${FOREVER} END,
-          $end_ms
-        ) AS until_ms
-      FROM ${profiles} p JOIN series s USING (series_id)
-      WHERE (${where}) AND p.ts_ms >= $first_ms AND p.ts_ms < $end_ms),
-    readings AS (
-      ${
-        ofSamples
-          ? `SELECT grp, ts_ms, until_ms, coalesce(x.objects, 0) AS value
-             FROM held LEFT JOIN (
-               SELECT profile_id, sum(live_objects) AS objects FROM ${samples} GROUP BY profile_id
-             ) x ON x.profile_id = held.samples_id`
-          : "SELECT grp, ts_ms, until_ms, value FROM held"
-      }),
-    pieces AS (
-      SELECT *, unnest(range(
-          CAST(greatest(0, (ts_ms - $start_ms) // $step_ms) AS BIGINT),
-          CAST(least($steps - 1, (until_ms - 1 - $start_ms) // $step_ms) AS BIGINT) + 1
-        )) AS step
-      FROM readings WHERE until_ms > $start_ms AND until_ms > ts_ms)
-  SELECT grp, step, sum(value * (
-      least(until_ms, $start_ms + (step + 1) * $step_ms) - greatest(ts_ms, $start_ms + step * $step_ms)
-    )) / (least($end_ms, $start_ms + (step + 1) * $step_ms) - $start_ms - step * $step_ms) AS value
-  FROM pieces GROUP BY grp, step ORDER BY grp, step`;
+const GAUGE_SQL = ({ profiles, samples, group, where, ofSamples }: FigureParts) => {
+  const held = `
+    SELECT p.series_id, '' AS part, p.samples_id, p.ts_ms, p.live_bytes AS value,
+      least(
+        coalesce(lead(p.ts_ms) OVER (PARTITION BY p.series_id ORDER BY p.ts_ms), ${FOREVER}),
+        p.ts_ms + p.carry_ms,
+        CASE WHEN s.ended_ms > 0 THEN s.ended_ms ELSE ${FOREVER} END
+      ) AS until_ms
+    FROM ${profiles} p JOIN series s USING (series_id)
+    WHERE (${where}) AND p.ts_ms >= $first_ms AND p.ts_ms < $end_ms`;
+  const readings = ofSamples
+    ? `SELECT held.* REPLACE (coalesce(x.objects, 0) AS value) FROM (${held}) held LEFT JOIN (
+         SELECT profile_id, sum(live_objects) AS objects FROM ${samples} GROUP BY profile_id
+       ) x ON x.profile_id = held.samples_id`
+    : held;
+  return stepsSql(readings, { group });
+};
 
 const SUM_SQL = ({ profiles, samples, group, where, ofSamples }: FigureParts) => `
   SELECT ${group} AS grp, (p.ts_ms - $start_ms) // $step_ms AS step,

@@ -12,9 +12,8 @@
  */
 import type { Millis } from "../../../model/base/units.js";
 import { SOURCE_LABEL } from "../series_rows.js";
-import { carrySql } from "./gauge.js";
+import { carrySql, FOREVER } from "./gauge.js";
 
-const FOREVER = "9007199254740991";
 /** Free labels that merged series keep. */
 const KEPT_LABELS = ["track", SOURCE_LABEL];
 /** Events that are too many to keep. */

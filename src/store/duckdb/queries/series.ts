@@ -11,7 +11,6 @@ import {
   metricNames,
   type OfSeries,
   readingsSql,
-  reportedStepsSql,
   selectionSql,
   selectionValues,
   stepsSql,
@@ -23,7 +22,7 @@ const GROUP_COLUMNS: Readonly<Record<SeriesGroup, string>> = {
   none: "''",
   version: "s.version",
   instance: "s.stream",
-  part: "m.name",
+  part: "m.part",
 };
 
 /** A gauge over time. */
@@ -40,11 +39,11 @@ export async function seriesAnswer(database: RowReader, query: SeriesQuery): Pro
   const metrics = metricsIn(database, reach, need);
   const readings = readingsSql(query.name, {
     metrics: query.name === "liveBytes" ? withReceived(database, reach, need.of, metrics) : metrics,
-    group: GROUP_COLUMNS[query.by],
     where: of.sql,
   });
-  const inSteps = query.isOverReported === true ? reportedStepsSql : stepsSql;
-  const rows = await database.query(inSteps(readings), {
+  const { by, isOverReported = false } = query;
+  const sql = stepsSql(readings, { group: GROUP_COLUMNS[by], isOverReported });
+  const rows = await database.query(sql, {
     ...windowValues(query),
     first_ms: BigInt(reach.firstMs),
     ...of.values,
@@ -88,9 +87,9 @@ export async function runningInstances(
   const need = { names: metricNames("rssBytes"), of: sql };
   const reach = { firstMs: firstValidOftenMs(window), endMs: window.endMs };
   const metrics = metricsIn(database, reach, need);
-  const readings = readingsSql("rssBytes", { metrics, group: "''", where: sql });
+  const readings = readingsSql("rssBytes", { metrics, where: sql });
   const [row] = await database.query(
-    stepsSql(`SELECT * REPLACE (CAST(1 AS DOUBLE) AS value) FROM (${readings})`),
+    stepsSql(`SELECT * REPLACE (CAST(1 AS DOUBLE) AS value) FROM (${readings})`, { group: "''" }),
     {
       ...windowValues(window),
       first_ms: BigInt(reach.firstMs),

@@ -34,6 +34,8 @@ const NOT_DIAGNOSED = {
   summary: "not diagnosed: its RSS is unknown",
 } as const;
 
+const OF_SERVICE = "s.service = $service";
+
 /** An instance with additional columns for its service's row. */
 interface Instance {
   readonly service: string;
@@ -63,16 +65,11 @@ export async function serviceDocument(
   window: Window,
   steps: number,
 ): Promise<ServiceJson | null> {
-  const known = await database.query(
-    "SELECT count(*) AS n FROM series s WHERE s.service = $service",
-    { service },
-  );
-  if (Number(known[0]?.n ?? 0) === 0) {
+  const instances = await instancesOf(database, service, window);
+  if (instances === null) {
     return null;
   }
-  const condition = "s.service = $service";
-  const instances = await instancesIn(database, window, condition, { service });
-  const sparklines = await sparklinesOf(database, window, steps, condition, { service });
+  const sparklines = await sparklinesOf(database, window, steps, OF_SERVICE, { service });
   const rows = instances
     .slice()
     .sort((a, b) => Number(b.isRunning) - Number(a.isRunning) || b.row.rssBytes - a.row.rssBytes);
@@ -85,6 +82,29 @@ export async function serviceDocument(
     events: await eventsOf(database, service, window),
     limits: [...limitsOf(instances), ...tierLimits(database, window)],
   };
+}
+
+/** In no order. null: no such service. */
+export async function serviceInstances(
+  database: RowReader,
+  service: string,
+  window: Window,
+): Promise<InstanceRowJson[] | null> {
+  const instances = await instancesOf(database, service, window);
+  return instances?.map(({ row }) => row) ?? null;
+}
+
+async function instancesOf(
+  database: RowReader,
+  service: string,
+  window: Window,
+): Promise<Instance[] | null> {
+  const [known] = await database.query(`SELECT count(*) AS n FROM series s WHERE ${OF_SERVICE}`, {
+    service,
+  });
+  return Number(known?.n ?? 0) === 0
+    ? null
+    : instancesIn(database, window, OF_SERVICE, { service });
 }
 
 export async function instanceRow(
@@ -163,6 +183,8 @@ const TIER_TEXT: Readonly<Record<Tier, string>> = {
  * figures other than these are valid long after a program has ended. */
 const SEEN = `CASE WHEN m.carry_ms = 0 THEN m.ts_ms WHEN m.name IN ('treeRssBytes', 'liveBytes')
   THEN m.ts_ms + greatest(0, m.carry_ms - ${CARRY_MS}) END`;
+/** The rows that say when, and what the page shows: in coarser tiers, a third of all. */
+const SHOWN = "(m.carry_ms = 0 OR m.name IN ('treeRssBytes', 'liveBytes', 'cgroupLimitBytes'))";
 
 /** When a row of the profiles `p` of another profiler saw its program. */
 const TAKEN = `p.ts_ms + greatest(0, p.carry_ms - ${SHORTEST_CARRY_MS})`;
@@ -184,7 +206,8 @@ async function instancesIn(
     ...{ validFromMs: fromMs, beforeMs, of: condition },
   });
   const rows = await database.query(
-    `WITH root AS (
+    // A materialized `root` does not filter the rows that are joined to it, which takes twice as long.
+    `WITH root AS NOT MATERIALIZED (
         SELECT s.* FROM series s WHERE s.series_id = s.root_id AND (${condition})),
       reported AS (
         SELECT m.series_id,
@@ -194,7 +217,7 @@ async function instancesIn(
           arg_max(m.value, m.ts_ms) FILTER (m.name = 'cgroupLimitBytes') AS limit_bytes,
           NULL AS live
         FROM ${metrics} m JOIN root USING (series_id)
-        WHERE m.ts_ms + m.carry_ms >= $start_ms AND m.ts_ms < $end_ms
+        WHERE ${SHOWN} AND m.ts_ms + m.carry_ms >= $start_ms AND m.ts_ms < $end_ms
         GROUP BY m.series_id
         HAVING max(${SEEN}) >= $start_ms
         UNION ALL
@@ -345,9 +368,9 @@ async function sparklinesOf(
   const stepMs = Math.max(1, Math.ceil((window.endMs - window.startMs) / steps));
   const reach = { firstMs: firstValidOftenMs(window), endMs: window.endMs };
   const metrics = metricsIn(database, reach, { names: metricNames("rssBytes"), of: where });
-  const sql = stepsSql(readingsSql("rssBytes", { metrics, group: "s.service", where }));
+  const readings = readingsSql("rssBytes", { metrics, where });
   const count = stepsOf(window, stepMs);
-  const rows = await database.query(sql, {
+  const rows = await database.query(stepsSql(readings, { group: "s.service" }), {
     ...windowValues(window),
     first_ms: BigInt(reach.firstMs),
     ...stepValues(stepMs, count),

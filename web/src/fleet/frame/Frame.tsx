@@ -1,9 +1,11 @@
 /** The frame of every page: path, range of time, colours; and what is shown instead of a page. */
 import { type FormEvent, type ReactNode, useState } from "react";
 import { Link, useSearch } from "wouter";
+import { partialSentence } from "../../../../src/model/wire/partial.js";
 import { formatWallClock } from "../../format/numbers.js";
 import type { Theme } from "../../theme/theme.js";
 import { setToken, TokenNeeded } from "./api.js";
+import { usePartial } from "./partial.js";
 import { type ChosenRange, SPANS, withRange } from "./timeRange.js";
 
 interface FrameProps {
@@ -17,6 +19,7 @@ interface FrameProps {
 }
 
 export function Frame({ path, theme, toggleTheme, chosen, children }: FrameProps) {
+  const partial = usePartial();
   return (
     <>
       <header className="head fleet-head">
@@ -43,7 +46,14 @@ export function Frame({ path, theme, toggleTheme, chosen, children }: FrameProps
           </button>
         </div>
       </header>
-      <main>{children}</main>
+      <main>
+        {partial !== null && (
+          <p className="fleet-partial" role="alert">
+            Partial: {partialSentence(partial)}.
+          </p>
+        )}
+        {children}
+      </main>
     </>
   );
 }

@@ -56,6 +56,7 @@ import {
   SIZES_PATH,
   VERDICTS_PATH,
 } from "../../../../src/model/wire/services.js";
+import { noteAnswer } from "./partial.js";
 import type { TimeRange } from "./timeRange.js";
 
 /** The server requires a token, or refused this one. */
@@ -275,6 +276,7 @@ async function send(
   }).catch(() => {
     throw new Error("The server does not answer. It may have been stopped; this page tries again.");
   });
+  noteAnswer(address, response);
   if (response.status === 401) {
     const scope = init.method === "POST" ? "admin" : "read";
     throw new TokenNeeded(`This server requires a token with the scope ${scope}.`);

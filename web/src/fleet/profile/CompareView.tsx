@@ -123,8 +123,8 @@ interface ChoiceProps {
 
 function Choice({ label, value, options, choose }: ChoiceProps) {
   return (
-    <label>
-      {label}{" "}
+    <label className="select">
+      {label}
       <select value={value} onChange={(event) => choose(event.target.value)}>
         {options.map(([id, name]) => (
           <option key={id} value={id}>

@@ -178,8 +178,8 @@ interface VersionChoiceProps extends Pick<ProfilePanelProps, "address"> {
 
 function VersionChoice({ versions, version, address }: VersionChoiceProps) {
   return versions.length < 2 ? null : (
-    <label>
-      Version{" "}
+    <label className="select">
+      Version
       <select
         value={version ?? ""}
         onChange={(event) => address.change({ version: event.target.value || null })}
