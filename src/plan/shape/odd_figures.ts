@@ -38,9 +38,15 @@ const SHARES = [
   "rotary_pct",
 ];
 
+/** Published models have parts within parts at most three deep. */
+const DEEPEST = 8;
+
 /** @throws TidemarkError TM-E085 for figures with which no library builds the model, in parts of it, too */
-export function requireConsistent(config: ModelConfig): void {
+export function requireConsistent(config: ModelConfig, depth = 0): void {
   const { values, source } = config;
+  if (depth > DEEPEST) {
+    throw invalidModel(source, `its parts are nested more than ${DEEPEST} deep`);
+  }
   for (const name of NOT_ZERO) {
     if (values[name] === 0) {
       throw invalidModel(source, `${name} is 0, not a whole number from 1 to 1e9`);
@@ -61,7 +67,7 @@ export function requireConsistent(config: ModelConfig): void {
   for (const name of Object.keys(values).filter((each) => each.endsWith("_config"))) {
     const part = name === "quantization_config" ? null : config.part(name);
     if (part !== null && part.values !== values) {
-      requireConsistent(part);
+      requireConsistent(part, depth + 1);
     }
   }
 }
