@@ -45,7 +45,8 @@ const DEEPEST = 8;
 export function requireConsistent(config: ModelConfig, depth = 0): void {
   const { values, source } = config;
   if (depth > DEEPEST) {
-    throw invalidModel(source, `its parts are nested more than ${DEEPEST} deep`);
+    const file = source.replace(/( \([^)]*\))+$/, "");
+    throw invalidModel(file, `its parts are nested more than ${DEEPEST} deep`);
   }
   for (const name of NOT_ZERO) {
     if (values[name] === 0) {
