@@ -128,6 +128,9 @@ function ofServing(
   return [
     `${engine}${does === "" ? "" : `, which ${does}`}`,
     ...vllmBatches(model, options, given),
+    ...(engine === "llama.cpp" && options.tensor > 1
+      ? ["--split-mode tensor; row divides the weights, but not the cache of a layer"]
+      : []),
     readsText(model)
       ? `${count} sequence${plural} of ${context} tokens${cache > 0 ? `; cache in ${cacheTypeWords(options)}` : ""}`
       : `${count} image${plural} at once`,
