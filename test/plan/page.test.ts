@@ -118,10 +118,7 @@ function expected({ memory, fits, parts, savings, limits, serving }: PlanJson) {
       fits.fits ? "fits" : "does not fit",
     ],
     intervals: figures.map(({ low, high }) => `${formatBytes(low)} to ${formatBytes(high)}`),
-    parts: parts.flatMap(({ part, bytes, where }) => [
-      part === "communication" && where === "device" ? "nccl" : part,
-      formatBytes(bytes),
-    ]),
+    parts: parts.flatMap(({ part, bytes }) => [part, formatBytes(bytes)]),
     formulas: parts.map(({ formula }) => formula),
     savings: savings.flatMap(({ change, program }) => [change, program]),
     saved: savings.map(({ bytes, addedTokens }) =>

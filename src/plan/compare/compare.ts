@@ -22,6 +22,7 @@ const PLANNED: Readonly<Record<PlanPartName, Group>> = {
   "head and loss": "activations",
   temporaries: "activations",
   communication: "other",
+  nccl: "other",
   workspace: "other",
   "kv cache": "kv cache",
   "unused kv cache": "kv cache",
@@ -228,11 +229,7 @@ export function otherProgram({ measuredBytes, plannedBytes }: PlanComparisonJson
 const CACHE_TOLERANCE = 0.08;
 
 function outside({ parts }: PlanJson): Bytes {
-  return parts.reduce(
-    (sum, { part, where, bytes }) =>
-      sum + (part === "communication" && where === "device" ? bytes : 0),
-    0,
-  );
+  return parts.reduce((sum, { part, bytes }) => sum + (part === "nccl" ? bytes : 0), 0);
 }
 
 /** Requests that the planned groups of layers hold in the cache of the log. */
