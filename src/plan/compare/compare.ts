@@ -251,6 +251,9 @@ function concurrencyWords({ serving }: PlanJson, log: VllmLog): string[] {
       ];
 }
 
+/** What the log itself explains: another type or division of the cache makes it half or twice as large. */
+const OF_THE_LOG = 0.03;
+
 function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["parts"]): string {
   const { serving } = plan;
   const sentences: string[] = [];
@@ -273,7 +276,7 @@ function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["pa
     log.cacheTokens > 0
   ) {
     const perToken = log.cacheBytes / log.cacheTokens;
-    const near = Math.abs(perToken / serving.kvBytesPerToken - 1) < 0.01;
+    const deviation = Math.abs(perToken / serving.kvBytesPerToken - 1);
     const { blocks } = serving;
     const groups = blocks?.groups.reduce((sum, { count }) => sum + count, 0) ?? 1;
     const inGroups =
@@ -283,9 +286,9 @@ function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["pa
     sentences.push(
       inGroups
         ? `${Math.round(perToken)} B of cache per token, as planned: vLLM has ${groups} groups of layers, whose blocks of ${blocks.tokens} tokens take ${formatBytesBriefly(blocks.bytes)} each`
-        : near
+        : deviation < 0.01
           ? `${serving.kvBytesPerToken} B of cache per token, as planned`
-          : `vLLM's cache takes ${Math.round(perToken)} B per token, the plan ${serving.kvBytesPerToken} B: a different --kv-dtype or --tp, or layers with windows that share pages`,
+          : `vLLM's cache takes ${Math.round(perToken)} B per token, the plan ${serving.kvBytesPerToken} B: ${deviation < OF_THE_LOG ? "the log rounds its figures, or has the memory of one rank and the tokens of another" : "a different --kv-dtype or --tp, or layers with windows that share pages"}`,
     );
   }
   sentences.push(...concurrencyWords(plan, log));
