@@ -449,6 +449,10 @@ describe("a mistake gives one line", () => {
       /a whole number from 1 to 128m, such as 8 or 32k, not '1000000000'/,
     ],
     [["gpt2", "--workers", "129m"], /a whole number from 0 to 128m, such as 0 or 8, not '129m'/],
+    [
+      ["gpt2", "--cuda-context", "480"],
+      /--cuda-context takes a size of 1 MiB or more, such as 480MiB, not '480'/,
+    ],
     [["gpt2", "--gpu", "h10"], /24GiB \(names that begin so: H100-80GB, H100-96GB\), not 'h10'/],
     [["gpt2", "--gpu", "rtx"], /24GiB \(names that begin so: RTX 3060, RTX 3090,/],
     [["gpt2", "--gpu", "40"], /24GiB \(names that begin so: RTX 4070, RTX 4080, RTX 4090\)/],

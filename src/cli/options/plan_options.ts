@@ -73,6 +73,15 @@ export function parseGpu(text: string): Gpu {
   throw new InvalidArgumentError(`a GPU such as h100 or 4090, or a size such as 24GiB${others}`);
 }
 
+/** A number without a unit means MiB to whoever read it in nvidia-smi; 0 is none. */
+function parseContext(text: string): number {
+  const bytes = parseBytes(text);
+  if (bytes > 0 && bytes < 2 ** 20) {
+    throw new InvalidArgumentError("a size of 1 MiB or more, such as 480MiB");
+  }
+  return bytes;
+}
+
 function parseShare(text: string): number {
   const [, figure, sign] = /^(\d+(?:\.\d+)?)(%?)$/.exec(text) ?? [];
   const share = Number(figure) / (sign === "%" ? 100 : 1);
@@ -192,7 +201,7 @@ export function withPlanOptions(command: Command): void {
   command.option(
     "--cuda-context <size>",
     "what the process takes on the device before its first tensor, such as 480MiB\n(default: as measured for --gpu, with lazily loaded kernels)",
-    parseBytes,
+    parseContext,
   );
   choice("--engine <name>", "with --serve: the engine (default: transformers)", ENGINES);
   command
