@@ -251,6 +251,17 @@ function concurrencyWords({ serving }: PlanJson, log: VllmLog): string[] {
       ];
 }
 
+/** The environment variable VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS decides, whose default is 1 since vLLM 0.21. */
+function graphWords({ parts }: PlanJson, log: VllmLog): string[] {
+  const graphs = parts.find(({ part }) => part === "cuda graphs");
+  const isStarted = (log.cacheBytes ?? log.cacheTokens ?? 0) > 0;
+  return graphs === undefined || !isStarted || log.countsGraphs === true
+    ? []
+    : [
+        `the log does not mention that vLLM took CUDA graphs out of its share, which is the default since 0.21: the plan's cache is smaller by their ${formatBytesBriefly(graphs.bytes)}`,
+      ];
+}
+
 /** What the log itself explains: another type or division of the cache makes it half or twice as large. */
 const OF_THE_LOG = 0.03;
 
@@ -301,6 +312,7 @@ function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["pa
       `vLLM ran with gpu_memory_utilization ${log.utilization}, the plan has --utilization ${serving.utilization}`,
     );
   }
+  sentences.push(...graphWords(plan, log));
   if (
     log.totalBytes !== undefined &&
     Math.abs(log.totalBytes / plan.devices.memoryBytes - 1) > 0.02

@@ -79,3 +79,12 @@ test.each([
   const { explanation } = compareVllm(plan, readVllmLog(log), "vllm.log") ?? {};
   expect(explanation).toMatch(words);
 });
+
+test("a log of a version before 0.21 does not count CUDA graphs, which the plan does", () => {
+  const words =
+    /does not mention that vLLM took CUDA graphs out of its share, which is the default since 0\.21/;
+  expect(explained(LOG)).toMatch(words);
+  expect(explained(`${LOG}\nEstimated CUDA graph memory: 0.55 GiB total`)).not.toMatch(words);
+  const newest = "CUDA graph memory profiling is enabled (default since v0.21.0).";
+  expect(explained(`${LOG}\n${newest}`)).not.toMatch(words);
+});
