@@ -73,3 +73,12 @@ test("the figures of vLLM's log are in the line also where no layer has a window
   expect(serving.windows).toBeUndefined();
   expect(roomWords(serving, model)).toMatch(/; vLLM's log: maximum concurrency [\d.]+x at this/);
 });
+
+test("the reason names what layers with a window keep in a prefill", () => {
+  const at = (name: string, concurrency: number) =>
+    served(name, { context: 8192, concurrency }, { gpu: "3090" }).fits.reason;
+  expect(at("gemma-2-9b", 1)).toMatch(
+    /takes [\d.]+ [GM]iB, of which [\d.]+ [GM]iB are for the prefill of one sequence, where layers with a window also keep the 2,048 tokens of a pass$/,
+  );
+  expect(at("llama-3.1-8b", 400)).toMatch(/400 sequences of 8,192 tokens take [\d.]+ GiB$/);
+});
