@@ -18,7 +18,6 @@ import { largest } from "./largest.js";
 import { unlessRefused } from "./refusal.js";
 import { blocksOfRequest } from "./serve/block_groups.js";
 import { type CacheRoom, planServing } from "./serve/plan_serving.js";
-import { generates } from "./serve/served_by.js";
 import { type ModelShape, readsText } from "./shape/model_shape.js";
 import { Footprints, KnownFootprints } from "./train/footprint.js";
 import { LARGEST_SEARCHED } from "./wording.js";
@@ -138,10 +137,7 @@ function servingFit(
   if (room !== null) {
     const sequences = Math.min(LARGEST_BATCH, room.bytes > 0 ? room.sequencesOf(context) : 0);
     // Of more sequences than run at once, the others wait.
-    const running =
-      options.engine === "vllm" && generates(model)
-        ? options.maxSequences
-        : Number.POSITIVE_INFINITY;
+    const running = options.engine === "vllm" ? options.maxSequences : Number.POSITIVE_INFINITY;
     const search = (most: number): number =>
       largest(most, {
         fits: (units) =>

@@ -221,6 +221,8 @@ test("a comparison of the command line is on the page, and the sliders leave it 
   expect(before).toContain(log);
   expect(before).toMatch(/52\.7 GiB measured \(KV cache\), \d.* the interval/);
   expect(await section.locator("th[scope=row]").allTextContents()).toEqual(["weights", "KV cache"]);
+  // vLLM's kernels need no mask.
+  expect(await page.getByLabel("Padding").count()).toBe(0);
   const figure = await page.locator(".figure .value").first().textContent();
   await slide(page, "Tensor parallelism", 4);
   await expect.poll(() => page.locator(".figure .value").first().textContent()).not.toBe(figure);

@@ -47,6 +47,12 @@ test("no more sequences than vLLM runs at once; the others of a request wait", (
   expect(at(64, 100)).toMatchObject({ fits: true, maxBatch: 64 });
 });
 
+test("nor more texts of an encoder, which keeps no cache", () => {
+  const at = (gpu: string) => served("bert-base", { context: 512 }, { gpu }).fits;
+  expect(at("h100")).toMatchObject({ fits: true, maxBatch: 1024 });
+  expect(at("4090")).toMatchObject({ fits: true, maxBatch: 256 });
+});
+
 test.each([
   ["jamba", 2, 4096],
   ["gemma3-1b", 1, 8192],
