@@ -31,7 +31,7 @@ export interface VllmLog {
   /** Cache of one request of the longest length, if vLLM refused to start. */
   readonly neededBytes?: Bytes;
   readonly graphBytes?: Bytes;
-  /** Whether vLLM took CUDA graphs out of its share, as it does from 0.21 on; absent if the log does not say so. */
+  /** Whether vLLM took CUDA graphs out of its share, as it does from 0.21 on; absent if the log does not mention it. */
   readonly countsGraphs?: true;
   readonly totalBytes?: Bytes;
   readonly utilization?: number;
