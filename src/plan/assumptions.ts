@@ -5,6 +5,7 @@ import { supportsFlash } from "./device/gpus.js";
 import { expertsOf } from "./divisible.js";
 import { type BatchLimits, isLargeForVllm, offlineTokens } from "./job/batch_limits.js";
 import { llamaNameOf } from "./job/cache_types.js";
+import { shareWords } from "./job/engine_share.js";
 import { expertDivision } from "./job/experts.js";
 import { keptExperts, loadsWide, refusedByOlder } from "./job/loading.js";
 import { longestFor } from "./job/longest.js";
@@ -114,9 +115,7 @@ function ofServing(
   given: Partial<BatchLimits>,
 ): string[] {
   const { engine, utilization, batchedTokens, maxSequences, concurrency, context } = options;
-  const share = fillsShare(model, engine)
-    ? [`uses ${(utilization * 100).toFixed(0)} % of the device`]
-    : [];
+  const share = fillsShare(model, engine) ? [`uses ${shareWords(utilization)} of the device`] : [];
   const pass =
     engine === "transformers" || engine === "llama.cpp"
       ? []
@@ -129,6 +128,9 @@ function ofServing(
   return [
     `${engine}${does === "" ? "" : `, which ${does}`}`,
     ...vllmBatches(model, options, given),
+    ...(engine === "llama.cpp" && options.tensor > 1
+      ? ["--split-mode tensor; row divides the weights, but not the cache of a layer"]
+      : []),
     readsText(model)
       ? `${count} sequence${plural} of ${context} tokens${cache > 0 ? `; cache in ${cacheTypeWords(options)}` : ""}`
       : `${count} image${plural} at once`,

@@ -5,6 +5,7 @@ import type { AttentionImplementation } from "./blocks/rules.js";
 import { type Gpu, USUAL_GPU } from "./device/gpus.js";
 import { batchLimits } from "./job/batch_limits.js";
 import { BLOCK_CACHE_TYPES, type CacheType } from "./job/cache_types.js";
+import { usualShare } from "./job/engine_share.js";
 import { fewestCopies } from "./job/experts.js";
 import { loadsWide, requireLoadable } from "./job/loading.js";
 import type {
@@ -290,14 +291,6 @@ function usualSequence({ longestSequence }: ModelShape): number {
   return longestSequence === 0 ? USUAL_SEQUENCE : Math.min(USUAL_SEQUENCE, longestSequence);
 }
 
-const UTILIZATION: Readonly<Record<Engine, number>> = {
-  transformers: 1,
-  vllm: 0.9,
-  sglang: 0.88,
-  tgi: 1,
-  "llama.cpp": 1,
-};
-
 function serveOptions(
   model: ModelShape,
   request: PlanRequest,
@@ -311,6 +304,12 @@ function serveOptions(
   requireCacheTypes(engine, request.serve);
   requireLoadable(model, { mode: "serve", gpu, engine, quantize: request.quantize });
   const context = request.serve?.context ?? usualSequence(model);
+  const { tensor = 1, pipeline = 1 } = request;
+  const limits = batchLimits(
+    { engine, gpu },
+    { context, isWhole: !generates(model) },
+    request.serve,
+  );
   return {
     mode: "serve",
     engine,
@@ -319,13 +318,13 @@ function serveOptions(
     quantize: request.quantize ?? null,
     dtype: servedType(model, { engine, gpu, dtype, given: request.dtype }),
     kvDType: "auto",
-    utilization: UTILIZATION[engine],
-    ...batchLimits({ engine, gpu }, { context, isWhole: !generates(model) }, request.serve),
+    utilization: usualShare(model, { engine, gpu, tensor, pipeline, ...limits }),
+    ...limits,
     cudaGraphs: true,
     attention: attentionOf(model, request, engine),
     padded: request.padded ?? true,
-    tensor: request.tensor ?? 1,
-    pipeline: request.pipeline ?? 1,
+    tensor,
+    pipeline,
     expert: request.expert ?? 1,
     gpu,
     ...request.serve,

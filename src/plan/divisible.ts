@@ -38,8 +38,8 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
   }
   for (const { layer } of layers) {
     const sharesHeads = options.mode === "train" || dividesAttention(model, options);
-    requireLayer(layer, sharesHeads ? tensor : 1, expert);
-    requireKeyHeads(layer, sharesHeads ? tensor : 1, options);
+    requireLayer(layer, sharesHeads ? tensor : 1, expert, () => tensorWords(layers, options));
+    requireKeyHeads(layer, sharesHeads ? tensor : 1, options, () => tensorWords(layers, options));
     if (!spreadsUnevenly(options) && expertsOf(layer) % expert !== 0) {
       throw cannotDivide(
         `${expertsOf(layer)} experts cannot be divided evenly over --ep ${expert}`,
@@ -93,7 +93,12 @@ function requireStages(options: PlanOptions): void {
   }
 }
 
-function requireLayer(layer: LayerShape, tensor: number, expert: number): void {
+function requireLayer(
+  layer: LayerShape,
+  tensor: number,
+  expert: number,
+  allowed: () => string,
+): void {
   if (layer.kind === "tensors" && tensor > 1) {
     throw cannotDivide(
       "a model that is planned by its tensors has no known heads to divide",
@@ -103,12 +108,8 @@ function requireLayer(layer: LayerShape, tensor: number, expert: number): void {
   if (layer.kind !== "transformer" && layer.kind !== "patches") {
     return;
   }
-  const heads = layer.attention?.heads ?? tensor;
-  if (heads % tensor !== 0) {
-    throw cannotDivide(
-      `${heads} heads cannot be divided over --tp ${tensor}`,
-      `use a divisor of ${heads}`,
-    );
+  if (!dividesHeads(layer, tensor)) {
+    throw cannotDivide(`${headsOf(layer)} heads cannot be divided over --tp ${tensor}`, allowed());
   }
   const experts = expertsOf(layer);
   if (experts > 0 && expert > experts) {
@@ -119,24 +120,68 @@ function requireLayer(layer: LayerShape, tensor: number, expert: number): void {
   }
 }
 
+/** "use --tp 2, 5 or 10": all numbers of devices that the heads of all layers allow. */
+function tensorWords(layers: ModelShape["towers"][number]["layers"], options: PlanOptions): string {
+  const most = Math.max(0, ...layers.map(({ layer }) => headsOf(layer) ?? 0));
+  const allowed = Array.from({ length: most }, (_, index) => index + 1).filter(
+    (tensor) =>
+      tensor > 1 &&
+      layers.every(
+        ({ layer }) => dividesHeads(layer, tensor) && dividesKeyHeads(layer, tensor, options),
+      ),
+  );
+  const last = allowed.pop();
+  return last === undefined
+    ? "leave --tp out"
+    : `use --tp ${allowed.length === 0 ? last : `${allowed.join(", ")} or ${last}`}`;
+}
+
+function headsOf(layer: LayerShape): number | undefined {
+  return layer.kind === "transformer" || layer.kind === "patches"
+    ? layer.attention?.heads
+    : undefined;
+}
+
+function dividesHeads(layer: LayerShape, tensor: number): boolean {
+  return (headsOf(layer) ?? tensor) % tensor === 0;
+}
+
+function dividesKeyHeads(layer: LayerShape, tensor: number, options: PlanOptions): boolean {
+  if (layer.kind !== "transformer" || layer.attention === null) {
+    return true;
+  }
+  const { kvHeads, latent } = layer.attention;
+  const isLlamaCpp = options.mode === "serve" && options.engine === "llama.cpp";
+  return (
+    kvHeads % tensor === 0 ||
+    latent !== undefined ||
+    isLlamaCpp ||
+    (options.mode === "serve" && options.engine !== "transformers" && tensor % kvHeads === 0)
+  );
+}
+
 /**
  * vLLM, SGLang and TGI keep copies of heads of keys where there are fewer of them than devices. In transformers and
  * torchtitan a part of a head ends in an error (issue 48307 of transformers; pull request 2577 of torchtitan).
  * @throws TidemarkError TM-E086
  */
-function requireKeyHeads(layer: LayerShape, tensor: number, options: PlanOptions): void {
-  if (layer.kind !== "transformer" || layer.attention === null) {
-    return;
-  }
-  const { kvHeads, latent } = layer.attention;
-  const isCopied =
-    options.mode === "serve" && options.engine !== "transformers" && tensor % kvHeads === 0;
-  const isLlamaCpp = options.mode === "serve" && options.engine === "llama.cpp";
-  if (kvHeads % tensor !== 0 && latent === undefined && !isCopied && !isLlamaCpp) {
+function requireKeyHeads(
+  layer: LayerShape,
+  tensor: number,
+  options: PlanOptions,
+  allowed: () => string,
+): void {
+  if (
+    layer.kind === "transformer" &&
+    layer.attention !== null &&
+    !dividesKeyHeads(layer, tensor, options)
+  ) {
+    const { kvHeads } = layer.attention;
     const library = options.mode === "serve" ? options.engine : options.library;
+    const isCopied = library === "transformers" && tensor % kvHeads === 0;
     throw cannotDivide(
       `${kvHeads} heads of keys and values cannot be divided over --tp ${tensor}, and ${library} does not split a head`,
-      `use a --tp that divides ${kvHeads}${library === "transformers" ? "; vllm and sglang keep copies of heads" : ""}`,
+      `${allowed()}${isCopied ? "; vllm and sglang keep copies of heads" : ""}`,
     );
   }
 }

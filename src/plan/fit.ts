@@ -16,8 +16,8 @@ import {
 } from "./job/options.js";
 import { largest } from "./largest.js";
 import { unlessRefused } from "./refusal.js";
+import { blocksOfRequest } from "./serve/block_groups.js";
 import { type CacheRoom, planServing } from "./serve/plan_serving.js";
-import { generates } from "./serve/served_by.js";
 import { type ModelShape, readsText } from "./shape/model_shape.js";
 import { Footprints, KnownFootprints } from "./train/footprint.js";
 import { LARGEST_SEARCHED } from "./wording.js";
@@ -137,10 +137,7 @@ function servingFit(
   if (room !== null) {
     const sequences = Math.min(LARGEST_BATCH, room.bytes > 0 ? room.sequencesOf(context) : 0);
     // Of more sequences than run at once, the others wait.
-    const running =
-      options.engine === "vllm" && generates(model)
-        ? options.maxSequences
-        : Number.POSITIVE_INFINITY;
+    const running = options.engine === "vllm" ? options.maxSequences : Number.POSITIVE_INFINITY;
     const search = (most: number): number =>
       largest(most, {
         fits: (units) =>
@@ -194,7 +191,19 @@ function reasonOf(room: CacheRoom, { context, concurrency, engine }: ServeOption
   if (taken === 0) {
     return `the share of ${engine}, ${room.formula}, is ${left}`;
   }
-  return `the share of ${engine} for the cache, ${room.formula}, is ${left}; ${sequences} of ${formatExactCount(context)} tokens ${concurrency === 1 ? "takes" : "take"} ${formatBytes(taken)}`;
+  return `the share of ${engine} for the cache, ${room.formula}, is ${left}; ${sequences} of ${formatExactCount(context)} tokens ${concurrency === 1 ? "takes" : "take"} ${formatBytes(taken)}${prefillWords(room, context)}`;
+}
+
+/** Of a prefill, layers with a window keep the tokens of a pass beside those of the window. */
+function prefillWords({ blocks }: CacheRoom, context: number): string {
+  if (blocks === undefined) {
+    return "";
+  }
+  const added =
+    blocksOfRequest(blocks, context) - blocksOfRequest({ ...blocks, batchedTokens: 1 }, context);
+  return added === 0
+    ? ""
+    : `, of which ${formatBytes(added * blocks.bytes)} are for the prefill of one sequence, where layers with a window also keep the ${formatExactCount(blocks.batchedTokens)} tokens of a pass`;
 }
 
 /**

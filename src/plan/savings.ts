@@ -197,7 +197,7 @@ const ENGINE_OPTIONS: Readonly<Record<Engine, ServerOptions>> = {
   "llama.cpp": {
     cache: "-ctk q8_0 -ctv q8_0",
     fp8: "",
-    tensor: () => "--tensor-split",
+    tensor: () => "--split-mode tensor",
     noGraphs: "",
   },
 };

@@ -443,6 +443,16 @@ describe("a mistake gives one line", () => {
     [["gpt2", "--serve", "--batch", "2"], /TM-E002 --batch belongs to training; use --concurrency/],
     [["gpt2", "--context", "2k"], /TM-E002 --context belongs to --serve/],
     [["gpt2", "--gpu", "h1000"], /a GPU such as h100/],
+    [["gpt2", "--gpu", "gb200"], /24GiB \(did you mean B200\?\), not 'gb200'/],
+    [
+      ["gpt2", "--seq", "1000000000"],
+      /a whole number from 1 to 128m, such as 8 or 32k, not '1000000000'/,
+    ],
+    [["gpt2", "--workers", "129m"], /a whole number from 0 to 128m, such as 0 or 8, not '129m'/],
+    [
+      ["gpt2", "--cuda-context", "480"],
+      /--cuda-context takes a size of 1 MiB or more, such as 480MiB, not '480'/,
+    ],
     [["gpt2", "--gpu", "h10"], /24GiB \(names that begin so: H100-80GB, H100-96GB\), not 'h10'/],
     [["gpt2", "--gpu", "rtx"], /24GiB \(names that begin so: RTX 3060, RTX 3090,/],
     [["gpt2", "--gpu", "40"], /24GiB \(names that begin so: RTX 4070, RTX 4080, RTX 4090\)/],

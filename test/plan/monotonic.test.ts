@@ -59,9 +59,8 @@ function planned(name: string, request: PlanRequest): Planned | null {
       parts.reduce((total, each) => total + (wanted(each.part) ? each.bytes : 0), 0);
     expect(figureOf(parts, "device").bytes).toBe(sum(() => true));
     const { bytes: allocated } = figureOf(parts, "allocated");
-    const communication = parts.find(
-      ({ part, where }) => part === "communication" && where === "allocated",
-    );
+    expect(new Set(parts.map(({ part }) => part)).size).toBe(parts.length);
+    const communication = parts.find(({ part }) => part === "communication");
     return { options, allocated, divided: allocated - (communication?.bytes ?? 0) };
   } catch (error) {
     if (error instanceof TidemarkError) {

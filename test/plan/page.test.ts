@@ -118,10 +118,7 @@ function expected({ memory, fits, parts, savings, limits, serving }: PlanJson) {
       fits.fits ? "fits" : "does not fit",
     ],
     intervals: figures.map(({ low, high }) => `${formatBytes(low)} to ${formatBytes(high)}`),
-    parts: parts.flatMap(({ part, bytes, where }) => [
-      part === "communication" && where === "device" ? "nccl" : part,
-      formatBytes(bytes),
-    ]),
+    parts: parts.flatMap(({ part, bytes }) => [part, formatBytes(bytes)]),
     formulas: parts.map(({ formula }) => formula),
     savings: savings.flatMap(({ change, program }) => [change, program]),
     saved: savings.map(({ bytes, addedTokens }) =>
@@ -224,6 +221,8 @@ test("a comparison of the command line is on the page, and the sliders leave it 
   expect(before).toContain(log);
   expect(before).toMatch(/52\.7 GiB measured \(KV cache\), \d.* the interval/);
   expect(await section.locator("th[scope=row]").allTextContents()).toEqual(["weights", "KV cache"]);
+  // vLLM's kernels need no mask.
+  expect(await page.getByLabel("Padding").count()).toBe(0);
   const figure = await page.locator(".figure .value").first().textContent();
   await slide(page, "Tensor parallelism", 4);
   await expect.poll(() => page.locator(".figure .value").first().textContent()).not.toBe(figure);

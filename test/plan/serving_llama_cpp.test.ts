@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { PlanJson } from "../../src/model/documents/plan_document.js";
 import { planOptions } from "../../src/plan/defaults.js";
 import type { ServeOptions } from "../../src/plan/job/options.js";
 import { planServing } from "../../src/plan/serve/plan_serving.js";
@@ -13,6 +14,15 @@ describe("llama.cpp", () => {
     const plan = served("llama-3.1-8b", { ...llama, context: 512 });
     expect(bytesOf(plan, "kv cache")).toBe(64 * MIB);
     expect(Math.abs(bytesOf(plan, "temporaries") / (258.5 * MIB) - 1)).toBeLessThan(0.005);
+  });
+
+  test("--tp is its split mode that divides the cache, too", () => {
+    const [one, two] = [1, 2].map((tp) => served("llama-3.1-8b", { ...llama, tp }));
+    const change = one?.savings.find((each) => each.change === "--tp 2");
+    expect(change?.program).toBe("--split-mode tensor");
+    expect(2 * bytesOf(two as PlanJson, "kv cache")).toBe(bytesOf(one as PlanJson, "kv cache"));
+    expect(two?.assumptions.join()).toContain("--split-mode tensor; row divides the weights");
+    expect(one?.assumptions.join()).not.toContain("--split-mode");
   });
 
   test.each(["bf16", "fp16", "fp32"] as const)("a cache in f16 beside weights in %s", (dtype) => {

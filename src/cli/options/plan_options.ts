@@ -21,6 +21,7 @@ import { parseBytes } from "./options.js";
 
 export { type PlanWords, requestOf } from "../../plan/index.js";
 
+/** 128m */
 const LARGEST = 2 ** 27;
 
 /** A whole number from 1; "32k" is 32,768. */
@@ -30,7 +31,7 @@ export function parseSize(text: string): number {
     Number(figure) *
     (unit === "" || unit === undefined ? 1 : unit.toLowerCase() === "k" ? 1024 : 2 ** 20);
   if (!(value >= 1 && value <= LARGEST)) {
-    throw new InvalidArgumentError("a whole number from 1, such as 8 or 32k");
+    throw new InvalidArgumentError("a whole number from 1 to 128m, such as 8 or 32k");
   }
   return value;
 }
@@ -42,7 +43,7 @@ function parseCountOrZero(text: string): number {
   try {
     return parseSize(text);
   } catch {
-    throw new InvalidArgumentError("a whole number from 0, such as 0 or 8");
+    throw new InvalidArgumentError("a whole number from 0 to 128m, such as 0 or 8");
   }
 }
 
@@ -64,8 +65,21 @@ export function parseGpu(text: string): Gpu {
     GPUS.map(({ name }) => name),
   );
   const others =
-    like.length > 0 ? ` (names that begin so: ${like.join(", ")})` : near === "" ? "" : `; ${near}`;
+    like.length > 0
+      ? ` (names that begin so: ${like.join(", ")})`
+      : near === ""
+        ? ""
+        : ` (${near})`;
   throw new InvalidArgumentError(`a GPU such as h100 or 4090, or a size such as 24GiB${others}`);
+}
+
+/** A number without a unit means MiB to whoever read it in nvidia-smi; 0 is none. */
+function parseContext(text: string): number {
+  const bytes = parseBytes(text);
+  if (bytes > 0 && bytes < 2 ** 20) {
+    throw new InvalidArgumentError("a size of 1 MiB or more, such as 480MiB");
+  }
+  return bytes;
 }
 
 function parseShare(text: string): number {
@@ -187,7 +201,7 @@ export function withPlanOptions(command: Command): void {
   command.option(
     "--cuda-context <size>",
     "what the process takes on the device before its first tensor, such as 480MiB\n(default: as measured for --gpu, with lazily loaded kernels)",
-    parseBytes,
+    parseContext,
   );
   choice("--engine <name>", "with --serve: the engine (default: transformers)", ENGINES);
   command

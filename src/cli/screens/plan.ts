@@ -68,8 +68,8 @@ function printParts(screen: Screen, { parts, perDeviceBytes }: PlanJson): void {
     { title: "" },
     { title: "FORMULA", flexible: "cutEnd", paint: paint.dim },
   ];
-  const rows = parts.map(({ part, bytes, formula, where }) => [
-    where === "device" && part === "communication" ? "nccl" : part,
+  const rows = parts.map(({ part, bytes, formula }) => [
+    part,
     formatBytes(bytes),
     formatShare(bytes / perDeviceBytes),
     bar(bytes / perDeviceBytes, BAR),

@@ -17,6 +17,7 @@ export type PlanPartName =
   | "head and loss"
   | "temporaries"
   | "communication"
+  | "nccl"
   | "workspace"
   | "kv cache"
   | "unused kv cache"

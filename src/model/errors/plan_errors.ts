@@ -35,7 +35,7 @@ export function noModelFiles(folder: string, detail: string): TidemarkError {
 export function noReader(
   source: string,
   what: string,
-  next = "for a model built like a known one, set model_type to that family, such as llama, in a copy of the file",
+  next = "if its layers are those of a known family, without state spaces or other parts, set model_type to that family, such as llama, in a copy of the file",
 ): TidemarkError {
   return new TidemarkError(
     "TM-E085",

@@ -22,6 +22,7 @@ const PLANNED: Readonly<Record<PlanPartName, Group>> = {
   "head and loss": "activations",
   temporaries: "activations",
   communication: "other",
+  nccl: "other",
   workspace: "other",
   "kv cache": "kv cache",
   "unused kv cache": "kv cache",
@@ -228,11 +229,7 @@ export function otherProgram({ measuredBytes, plannedBytes }: PlanComparisonJson
 const CACHE_TOLERANCE = 0.08;
 
 function outside({ parts }: PlanJson): Bytes {
-  return parts.reduce(
-    (sum, { part, where, bytes }) =>
-      sum + (part === "communication" && where === "device" ? bytes : 0),
-    0,
-  );
+  return parts.reduce((sum, { part, bytes }) => sum + (part === "nccl" ? bytes : 0), 0);
 }
 
 /** Requests that the planned groups of layers hold in the cache of the log. */
@@ -253,6 +250,20 @@ function concurrencyWords({ serving }: PlanJson, log: VllmLog): string[] {
         `vLLM's maximum concurrency for ${requests} is ${concurrency}x, that of the plan in the same cache ${planned.toFixed(2)}x: a different --batched-tokens (the plan has ${blocks.batchedTokens}) or --kv-dtype`,
       ];
 }
+
+/** The environment variable VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS decides, whose default is 1 since vLLM 0.21. */
+function graphWords({ parts }: PlanJson, log: VllmLog): string[] {
+  const graphs = parts.find(({ part }) => part === "cuda graphs");
+  const isStarted = (log.cacheBytes ?? log.cacheTokens ?? 0) > 0;
+  return graphs === undefined || !isStarted || log.countsGraphs === true
+    ? []
+    : [
+        `the log does not mention that vLLM took CUDA graphs out of its share, which is the default since 0.21: the plan's cache is smaller by their ${formatBytesBriefly(graphs.bytes)}`,
+      ];
+}
+
+/** What the log itself explains: another type or division of the cache makes it half or twice as large. */
+const OF_THE_LOG = 0.03;
 
 function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["parts"]): string {
   const { serving } = plan;
@@ -276,7 +287,7 @@ function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["pa
     log.cacheTokens > 0
   ) {
     const perToken = log.cacheBytes / log.cacheTokens;
-    const near = Math.abs(perToken / serving.kvBytesPerToken - 1) < 0.01;
+    const deviation = Math.abs(perToken / serving.kvBytesPerToken - 1);
     const { blocks } = serving;
     const groups = blocks?.groups.reduce((sum, { count }) => sum + count, 0) ?? 1;
     const inGroups =
@@ -286,9 +297,9 @@ function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["pa
     sentences.push(
       inGroups
         ? `${Math.round(perToken)} B of cache per token, as planned: vLLM has ${groups} groups of layers, whose blocks of ${blocks.tokens} tokens take ${formatBytesBriefly(blocks.bytes)} each`
-        : near
+        : deviation < 0.01
           ? `${serving.kvBytesPerToken} B of cache per token, as planned`
-          : `vLLM's cache takes ${Math.round(perToken)} B per token, the plan ${serving.kvBytesPerToken} B: a different --kv-dtype or --tp, or layers with windows that share pages`,
+          : `vLLM's cache takes ${Math.round(perToken)} B per token, the plan ${serving.kvBytesPerToken} B: ${deviation < OF_THE_LOG ? "the log rounds its figures, or has the memory of one rank and the tokens of another" : "a different --kv-dtype or --tp, or layers with windows that share pages"}`,
     );
   }
   sentences.push(...concurrencyWords(plan, log));
@@ -301,6 +312,7 @@ function explainVllm(plan: PlanJson, log: VllmLog, parts: PlanComparisonJson["pa
       `vLLM ran with gpu_memory_utilization ${log.utilization}, the plan has --utilization ${serving.utilization}`,
     );
   }
+  sentences.push(...graphWords(plan, log));
   if (
     log.totalBytes !== undefined &&
     Math.abs(log.totalBytes / plan.devices.memoryBytes - 1) > 0.02

@@ -65,3 +65,26 @@ test("another number of tokens per pass is named", () => {
   );
   expect(explained(long, 2048)).toContain("a different --batched-tokens (the plan has 2048)");
 });
+
+test.each([
+  [1.012, /the log rounds its figures, or has the memory of one rank and the tokens of another/],
+  [0.975, /the log rounds its figures/],
+  [0.5, /a different --kv-dtype or --tp/],
+  [1.1, /a different --kv-dtype or --tp/],
+])("%f times the planned bytes of a token", (times, words) => {
+  const model = readShape(MODELS["llama-3.1-8b"].config, "llama", "config.json");
+  const plan = planMemory(model, requestOf({ serve: true, engine: "vllm" }));
+  const tokens = Math.round((40 * 2 ** 30) / (131_072 * times)).toLocaleString("en");
+  const log = `Available KV cache memory: 40.00 GiB\nGPU KV cache size: ${tokens} tokens`;
+  const { explanation } = compareVllm(plan, readVllmLog(log), "vllm.log") ?? {};
+  expect(explanation).toMatch(words);
+});
+
+test("a log of a version before 0.21 does not count CUDA graphs, which the plan does", () => {
+  const words =
+    /does not mention that vLLM took CUDA graphs out of its share, which is the default since 0\.21/;
+  expect(explained(LOG)).toMatch(words);
+  expect(explained(`${LOG}\nEstimated CUDA graph memory: 0.55 GiB total`)).not.toMatch(words);
+  const newest = "CUDA graph memory profiling is enabled (default since v0.21.0).";
+  expect(explained(`${LOG}\n${newest}`)).not.toMatch(words);
+});

@@ -75,7 +75,7 @@ export function allocatorParts(
   ];
   if (outsideBytes > 0) {
     made.push(
-      part("communication", outsideBytes, 0.6, {
+      part("nccl", outsideBytes, 0.6, {
         formula: "NCCL buffers of each process group",
         source: "NCCL_BUFFSIZE, NCCL_MAX_NCHANNELS",
         where: "device",

@@ -47,6 +47,12 @@ test("no more sequences than vLLM runs at once; the others of a request wait", (
   expect(at(64, 100)).toMatchObject({ fits: true, maxBatch: 64 });
 });
 
+test("nor more texts of an encoder, which keeps no cache", () => {
+  const at = (gpu: string) => served("bert-base", { context: 512 }, { gpu }).fits;
+  expect(at("h100")).toMatchObject({ fits: true, maxBatch: 1024 });
+  expect(at("4090")).toMatchObject({ fits: true, maxBatch: 256 });
+});
+
 test.each([
   ["jamba", 2, 4096],
   ["gemma3-1b", 1, 8192],
@@ -72,4 +78,13 @@ test("the figures of vLLM's log are in the line also where no layer has a window
   const { serving, model } = served("qwen3-0.6b", { context: 4096 });
   expect(serving.windows).toBeUndefined();
   expect(roomWords(serving, model)).toMatch(/; vLLM's log: maximum concurrency [\d.]+x at this/);
+});
+
+test("the reason names what layers with a window keep in a prefill", () => {
+  const at = (name: string, concurrency: number) =>
+    served(name, { context: 8192, concurrency }, { gpu: "3090" }).fits.reason;
+  expect(at("gemma-2-9b", 1)).toMatch(
+    /takes [\d.]+ [GM]iB, of which [\d.]+ [GM]iB are for the prefill of one sequence, where layers with a window also keep the 2,048 tokens of a pass$/,
+  );
+  expect(at("llama-3.1-8b", 400)).toMatch(/400 sequences of 8,192 tokens take [\d.]+ GiB$/);
 });

@@ -18,6 +18,7 @@ import type {
 } from "../../model/documents/plan_document.js";
 import { modelTape, type StageChoice } from "../blocks/model_tape.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
+import { shareWords } from "../job/engine_share.js";
 import { quantizationOf } from "../job/loading.js";
 import { bytesOfCompute, convertsFile, type Engine, type ServeOptions } from "../job/options.js";
 import { layerCount, type ModelShape } from "../shape/model_shape.js";
@@ -309,7 +310,7 @@ function roomOf(
     engine === "sglang"
       ? ([1, weights, "weights"] as const)
       : ([engine === "tgi" ? TGI_CACHE_SHARE : 1, fixed, "all other parts"] as const);
-  const left = `${(utilization * 100).toFixed(0)} % of ${formatBytes(gpu.memoryBytes)}, less ${formatBytes(taken)} of ${what}`;
+  const left = `${shareWords(utilization)} of ${formatBytes(gpu.memoryBytes)}, less ${formatBytes(taken)} of ${what}`;
   return {
     left: factor * (share - taken),
     formula: factor === 1 ? left : `${factor * 100} % of (${left})`,

@@ -100,6 +100,7 @@ INFO 03-21 20:15:46 [executor_base.py:116] Maximum concurrency for 4096 tokens p
     expect(readVllmLog(log)).toEqual({
       weightsBytes: 14.9889 * GIB,
       cacheBytes: 53.1 * GIB,
+      countsGraphs: true,
       graphBytes: 0.55 * GIB,
       cacheTokens: 434_992,
       requestTokens: 131_072,

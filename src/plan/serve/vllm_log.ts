@@ -14,6 +14,7 @@
  *     GPU KV cache size: 449,552 tokens          (to 0.6 "# GPU blocks: 28097, # CPU blocks: 2048", 0.7 "# cuda blocks: ...")
  *     Maximum concurrency for 131,072 tokens per request: 3.43x
  *     Estimated CUDA graph memory: 0.55 GiB total
+ *     CUDA graph memory profiling is enabled (default since v0.21.0).
  *     Graph capturing finished in 20 secs, took 0.53 GiB
  *     Memory profiling takes 9.8 seconds. Total non KV cache memory: 16.31GiB; torch peak memory increase: 1.26GiB;
  *     non-torch forward increase memory: 0.06GiB; weights memory: 14.99GiB.                    (version 1, DEBUG)
@@ -30,6 +31,8 @@ export interface VllmLog {
   /** Cache of one request of the longest length, if vLLM refused to start. */
   readonly neededBytes?: Bytes;
   readonly graphBytes?: Bytes;
+  /** Whether vLLM took CUDA graphs out of its share, as it does from 0.21 on; absent if the log does not mention it. */
+  readonly countsGraphs?: true;
   readonly totalBytes?: Bytes;
   readonly utilization?: number;
   readonly cacheTokens?: number;
@@ -91,6 +94,9 @@ export function readVllmLog(text: string): VllmLog {
       String.raw`Graph capturing finished in [\d.]+ secs?, took ${SIZE}`,
       `Estimated CUDA graph memory: ${SIZE}`,
     ),
+    countsGraphs: /Estimated CUDA graph memory|CUDA graph memory profiling is enabled/.test(text)
+      ? true
+      : undefined,
     totalBytes: firstSize(
       text,
       String.raw`total_gpu_memory \(${SIZE}\)`,

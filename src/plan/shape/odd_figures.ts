@@ -116,7 +116,8 @@ function requireStateHeads(config: ModelConfig): void {
   }
   const [heads, size] = [config.size("num_heads"), config.size("head_dim")];
   const inner = config.fraction(2, "expand") * config.size("hidden_size");
-  if (heads * size !== inner) {
+  // A width of 0 is refused where the model is read (state_space_models.ts).
+  if (inner > 0 && heads * size !== inner) {
     throw invalidModel(
       config.source,
       `num_heads ${heads} of head_dim ${size} are not ${inner} wide (expand x hidden_size)`,

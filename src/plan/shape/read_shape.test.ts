@@ -184,6 +184,23 @@ describe("division", () => {
     expect(() => planMemory(model, { mode: "train", ...request })).toThrow(message);
   });
 
+  it("a refusal names all numbers of devices that the heads and those of keys allow", () => {
+    const sizes = { num_attention_heads: 40, num_key_value_heads: 10, hidden_size: 5120 };
+    const phi = shape({ ...llama, ...sizes });
+    const trained = (tensor: number) => () => planMemory(phi, { mode: "train", tensor });
+    const served = (tensor: number) => () =>
+      planMemory(phi, { mode: "serve", tensor, serve: { engine: "vllm" } });
+    expect(trained(3)).toThrow(/40 heads .*; use --tp 2, 5 or 10$/);
+    expect(trained(4)).toThrow(/10 heads of keys .*; use --tp 2, 5 or 10$/);
+    expect(trained(20)).toThrow(/use --tp 2, 5 or 10; vllm and sglang keep copies of heads$/);
+    for (const tensor of [3, 4, 8]) {
+      expect(served(tensor)).toThrow(/; use --tp 2, 5, 10, 20 or 40$/);
+    }
+    for (const tensor of [2, 5, 10, 20, 40]) {
+      expect(served(tensor)).not.toThrow();
+    }
+  });
+
   it("more devices never need more on each", () => {
     const bytes = (devices: number) =>
       planMemory(model, { mode: "train", sharding: { kind: "fsdp", devices } }).perDeviceBytes;

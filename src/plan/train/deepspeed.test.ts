@@ -74,6 +74,17 @@ describe("gradients of DeepSpeed", () => {
     expect(zero(1, offload).states.gradients).toBe(8 * part);
   });
 
+  it.each(["zero-2", "zero-3", "fsdp"] as const)(
+    "of %s are on the host where the optimizer is, also on one device",
+    (kind) => {
+      const states = (offload: "none" | "optimizer") =>
+        peakOf("llama-3.1-8b", { sharding: { kind, devices: 1, offload } }).states;
+      expect(states("none").gradients).toBeGreaterThanOrEqual(8 * part);
+      expect([states("optimizer").gradients, states("optimizer").optimizer]).toEqual([0, 0]);
+      expect(states("optimizer").host).toBeGreaterThanOrEqual(12 * 8_030_261_248);
+    },
+  );
+
   it("are copied in 16 bits and fp32 for the step, unless the optimizer is offloaded", () => {
     const step = (optimizer: "paged-adamw8bit" | "adamw8bit", offload: "none" | "optimizer") =>
       peakOf("llama-3.1-8b", {

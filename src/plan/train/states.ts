@@ -101,8 +101,10 @@ export function keepsWholeGradients({
   library,
   parallelism: { sharding, pipeline },
 }: Pick<TrainOptions, "accumulation" | "library" | "parallelism">): boolean {
-  const isDivided = sharding.kind === "fsdp" && sharding.devices > 1;
-  return isDivided && accumulation > 1 && pipeline === 1 && DEFERS_REDUCTION[library];
+  // One device alone has whole gradients in any case; those that are offloaded leave it in their reduction.
+  const isReduced =
+    sharding.kind === "fsdp" && (sharding.devices > 1 || sharding.offload !== "none");
+  return isReduced && accumulation > 1 && pipeline === 1 && DEFERS_REDUCTION[library];
 }
 
 /**
@@ -185,7 +187,8 @@ export function statesOf(tape: Tape, options: TrainOptions): States {
     tape.parameters.reduce((total, each) => total + of(each), 0);
   const trained = (of: (each: Parameter) => number): number =>
     sum((each) => (each.trainable ? of(each) : 0));
-  const onHost = sharding.offload !== "none" && divisors.gradients > 1;
+  // Also on one device, where they are whole; stage 1 keeps them (`partition_gradients` of stage_1_and_2.py).
+  const onHost = sharding.offload !== "none" && sharding.kind !== "zero-1";
   const gradientOf = (each: Parameter): Bytes =>
     (each.bytes * widening(each)) / over(each, divisors.gradients);
   const steppedGradientOf = (each: Parameter): Bytes => (onHost ? 0 : gradientOf(each));

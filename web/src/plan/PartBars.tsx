@@ -11,6 +11,7 @@ const COLOURS: Readonly<Record<PlanPartName, string>> = {
   "head and loss": "#a0b93a",
   temporaries: "#c9a227",
   communication: "#b06a9b",
+  nccl: "#d3a9c6",
   workspace: "#7d8a92",
   "kv cache": "#3f7fbf",
   "unused kv cache": "#a9c6e3",
@@ -29,9 +30,9 @@ export function PartBars({ plan }: { plan: PlanJson }) {
         role="img"
         aria-label={`${formatBytes(perDeviceBytes)} of ${formatBytes(devices.memoryBytes)}`}
       >
-        {parts.map(({ part, bytes, where }) => (
+        {parts.map(({ part, bytes }) => (
           <i
-            key={`${part} ${where}`}
+            key={part}
             style={{ width: `${(100 * bytes) / whole}%`, background: COLOURS[part] }}
             title={`${part}: ${formatBytes(bytes)}`}
           />
@@ -55,11 +56,11 @@ export function PartBars({ plan }: { plan: PlanJson }) {
             </tr>
           </thead>
           <tbody>
-            {parts.map(({ part, bytes, low, high, formula, source, where }) => (
-              <tr key={`${part} ${where}`}>
+            {parts.map(({ part, bytes, low, high, formula, source }) => (
+              <tr key={part}>
                 <th scope="row">
                   <i className="plan-key" style={{ background: COLOURS[part] }} />
-                  {part === "communication" && where === "device" ? "nccl" : part}
+                  {part}
                 </th>
                 <td className="number">{formatBytes(bytes)}</td>
                 <td className="number">{formatShare(bytes / perDeviceBytes)}</td>

@@ -44,12 +44,14 @@ export function PlanControls({ options, longest, onChoose, onEngine }: ControlsP
           <ServeControls options={options} longest={longest} onChoose={onChoose} />
         </>
       )}
-      <Choice
-        name="Padding"
-        value={options.padded ? PADDED : "one length"}
-        values={[PADDED, "one length"]}
-        onChoose={(value) => onChoose({ padded: value === PADDED })}
-      />
+      {readsPadding(options, longest) && (
+        <Choice
+          name="Padding"
+          value={options.padded ? PADDED : "one length"}
+          values={[PADDED, "one length"]}
+          onChoose={(value) => onChoose({ padded: value === PADDED })}
+        />
+      )}
       <Choice
         name="GPU"
         value={options.gpu.name}
@@ -58,6 +60,11 @@ export function PlanControls({ options, longest, onChoose, onEngine }: ControlsP
       />
     </section>
   );
+}
+
+/** Text alone has lengths, and engines other than transformers have kernels that need no mask. */
+function readsPadding(options: PlanOptions, longest: number | null): boolean {
+  return longest !== null && (options.mode === "train" || options.engine === "transformers");
 }
 
 interface ModeProps<Options> {
