@@ -272,6 +272,7 @@ def watch(folder, tidemark):
             waited_for(path)
         with open(os.path.join(folder, "watch.txt"), "w") as said:
             collector = subprocess.Popen([*tidemark, "watch", "--folder", kept], stdout=said, stderr=said)
+            programs.append(collector)
             time.sleep(42)
             query = ["nvidia-smi", "--query-compute-apps=pid,used_gpu_memory", "--format=csv,noheader"]
             listed = command_of(query) if shutil.which("nvidia-smi") else None
@@ -283,10 +284,10 @@ def watch(folder, tidemark):
             if any("-%d-" % program.pid in name for program in programs) and name.endswith(".tidemark"):
                 shutil.copy(os.path.join(kept, name), os.path.join(folder, "watched-" + name))
         shutil.rmtree(kept)
-        return {"pids": [program.pid for program in programs], "listed": listed, "said": text, "status": collector.returncode}
+        return {"pids": [program.pid for program in programs[:2]], "listed": listed, "said": text, "status": collector.returncode}
     finally:
-        for program in programs:
-            program.kill()
+        for program in programs[::-1]:
+            program.terminate()
             program.wait()
 
 
