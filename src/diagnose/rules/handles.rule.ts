@@ -30,7 +30,10 @@ export const handles: Rule = {
     const perMinute = growth.slope * 60_000;
     const rose = growth.level / Math.max(1, growth.baseline);
     const { evidence, windowMs } = observations;
-    const work = evidence.sites ? riseOfWork(evidence.sites, evidence.window.startMs) : 1;
+    const periodBytes = Math.max(0, ...observations.target.readings("periodBytes").values);
+    const work = evidence.sites
+      ? riseOfWork(evidence.sites, evidence.window.startMs, periodBytes)
+      : 1;
     if (work >= LEAST_WORK && rose <= work) {
       return open(
         `The number of ${shown} rose to ${Math.round(growth.level)}, no more than the work that the program does; ${settledBy(2 * windowMs)}.`,

@@ -9,7 +9,7 @@
  * each step allocates in proportion to its bytes, but its blocks become larger. A structure that is copied as it grows is
  * the only site that allocates more.
  */
-import type { TimeMs } from "../../model/base/units.js";
+import type { Bytes, TimeMs } from "../../model/base/units.js";
 import { type SiteHistories, type SiteHistory, valueAt } from "./site_history.js";
 
 /** Share of the window over which an allocation rate is measured. */
@@ -32,15 +32,25 @@ export function servesLoad(site: SiteHistory, histories: SiteHistories, startMs:
   return loadSign(site, histories, { startMs, fromMs, toMs: endMs }) === "confirmed";
 }
 
-/** How many times the program's work, measured by what it allocates, rose after the first third of the window. */
-export function riseOfWork(histories: SiteHistories, startMs: TimeMs): number {
+/**
+ * How many times the program's work, measured by what it allocates, certainly rose after the first third of the window: the
+ * lower end of a 95 % interval, because a program that allocates little has few samples. `periodBytes`: a sample is taken
+ * about every so many bytes; 0: all bytes are counted.
+ */
+export function riseOfWork(histories: SiteHistories, startMs: TimeMs, periodBytes: Bytes): number {
   const endMs = histories.snapshotTimes.at(-1) ?? startMs;
   const lengthMs = endMs - startMs;
   const allocatedBefore = (timeMs: TimeMs) =>
     valueAt(histories, histories.allocatedBytes, timeMs) -
     valueAt(histories, histories.allocatedBytes, timeMs - lengthMs * RECENT_SHARE);
   const before = allocatedBefore(startMs + lengthMs / 3);
-  return before > 0 ? allocatedBefore(endMs) / before : 1;
+  const after = allocatedBefore(endMs);
+  if (before <= 0 || after <= 0) {
+    return 1;
+  }
+  // Numbers of samples are about Poisson's, so the variance of the ratio's logarithm is the sum of their inverses.
+  const error = Math.sqrt(periodBytes / before + periodBytes / after);
+  return (after / before) * Math.exp(-1.96 * error);
 }
 
 /** Compares the rates before two times, each over a part of the window that begins at `startMs`. */
