@@ -101,7 +101,7 @@ writeResults(
       rows,
     ),
     "",
-    `CPU time of watched programs: ${formatRatio(targets.ratio)} with the agent, relative to programs of the same work that are recorded from outside (geometric mean and 95 % interval of ${options.rounds} rounds of ${TARGET_SECONDS} s, in which they change places). Longest gap in their loop of 1 ms: ${targets.watchedGapMs.toFixed(0)} ms for watched programs, whose agents were loaded ${targets.attached} times and removed as often; ${targets.otherGapMs.toFixed(0)} ms for programs that nothing watched.`,
+    `CPU time of watched programs: ${formatRatio(targets.ratio)} with the agent, relative to programs of the same work that are recorded from outside (geometric mean and 95 % interval over ${TARGET_SECONDS} s in each of ${options.rounds} ${options.rounds === "1" ? "round" : "rounds"}, between which they change places). Longest gap in their loop of 1 ms: ${targets.watchedGapMs.toFixed(0)} ms for watched programs, whose agents were loaded ${targets.attached} times and removed as often; ${targets.otherGapMs.toFixed(0)} ms for programs that nothing watched.`,
   ].join("\n"),
 );
 

@@ -166,6 +166,9 @@ async function reportPage(folder, given) {
   return page;
 }
 
+/** Each takes two seconds. */
+const MOST_TRIES = 90;
+
 /**
  * Runs `serve --demo` until it has the verdicts of both leaks.
  * @param {string} folder
@@ -187,7 +190,12 @@ async function withDemoServer(folder, use) {
       }
     }
     const { url } = JSON.parse(printed);
-    for (let found = 0; found < 20; await sleep(2_000)) {
+    for (let found = 0, tries = 0; found < 20; await sleep(2_000)) {
+      if (++tries > MOST_TRIES) {
+        throw new SetupError(
+          `the demo's server knows the growth of ${found} of 20 services; try again later`,
+        );
+      }
       const { services } = await (await fetch(`${url}/api/v1/services`)).json();
       found = services.filter(
         (/** @type {{growthBytesPerHour?: number}} */ each) =>

@@ -1,19 +1,14 @@
 /** A store that keeps sums answers like one that has just been opened, whatever changed meanwhile. */
-import { describe, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { environment } from "../../test/environment.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
 import type { StreamPlan } from "../recording/streams.fixture.js";
 import { KeptSums } from "./duckdb/kept_sums.js";
 import type { ProfileQuery, Retention, Store } from "./index.js";
-import { partOf, testedStores, withStore } from "./stores.fixture.js";
+import { DAY, describeStores, HOUR, MIB, MINUTE, partOf, withStore } from "./stores.fixture.js";
 
-const { stores, missing } = testedStores(environment);
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 /** Midnight. */
 const START = Date.UTC(2026, 8, 10);
-const MIB = 2 ** 20;
 const MUCH = Number.MAX_SAFE_INTEGER;
 
 const QUERIES: readonly ProfileQuery[] = [
@@ -57,9 +52,7 @@ const retention = (some: Partial<Retention>): Retention => ({
   ...some,
 });
 
-it.skipIf(true).each(missing)("the store $name: $whyNot", () => {});
-
-describe.each(stores)("the store $name", (tested) => {
+describeStores(environment, (tested) => {
   let store: Store;
   const open = withStore(tested, (opened) => {
     store = opened;

@@ -1,22 +1,16 @@
 /** What every store does (stores.fixture.ts). */
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { environment } from "../../test/environment.js";
 import { present } from "../model/base/present.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
 import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
 import type { Store, WindowProfile } from "./index.js";
-import { partOf, testedStores, withStore } from "./stores.fixture.js";
+import { describeStores, HOUR, MIB, MINUTE, partOf, withStore } from "./stores.fixture.js";
 
-const { stores, missing } = testedStores(environment);
 /** Noon, so that nothing crosses midnight by itself. */
 const START = Date.UTC(2026, 10, 20, 12);
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const MIB = 2 ** 20;
 
-it.skipIf(true).each(missing)("the store $name: $whyNot", () => {});
-
-describe.each(stores)("the store $name", (tested) => {
+describeStores(environment, (tested) => {
   let store: Store;
   const open = withStore(tested, (opened) => {
     store = opened;

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
-import { afterAll, afterEach, beforeEach, expect } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { streamName } from "../recording/sender/stream_name.js";
 import { StreamReader } from "../recording/stream_reader.js";
 import { type StreamPlan, streamBytes } from "../recording/streams.fixture.js";
@@ -11,6 +11,11 @@ import { ClickhouseCluster } from "./clickhouse/cluster.fixture.js";
 import { ChdbServer, ClickhouseServer } from "./clickhouse/server.fixture.js";
 import { openStore, type Store, type StreamPart } from "./index.js";
 import type { StoreSettings } from "./interface/store.js";
+
+export const MINUTE = 60_000;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+export const MIB = 2 ** 20;
 
 /** What the set-up of the tests found (scripts/environment.mjs). */
 interface Environment {
@@ -162,16 +167,23 @@ export function withStore(
   return open;
 }
 
-/** Those that can be tested here, and those that are reported as skipped. */
-export function testedStores({ clickhouse, zookeeper, chdbPython, skipped }: Environment): {
-  stores: TestedStore[];
-  missing: TestedStore[];
-} {
+/** A suite of each store. Those that cannot be tested here are reported as skipped. */
+export function describeStores(
+  environment: Environment,
+  suite: (tested: TestedStore) => void,
+): void {
+  const stores = testedStores(environment);
+  const missing = stores.filter(({ whyNot }) => whyNot !== null);
+  it.skipIf(true).each(missing)("the store $name: $whyNot", () => {});
+  describe.each(stores.filter(({ whyNot }) => whyNot === null))("the store $name", suite);
+}
+
+function testedStores({ clickhouse, zookeeper, chdbPython, skipped }: Environment): TestedStore[] {
   const why = (found: string | null | undefined, name: string) =>
     typeof found === "string"
       ? null
       : (skipped.find(({ what }) => what === name)?.why ?? "it is not installed");
-  const all = [
+  return [
     duckdb,
     clickhouseStore("clickhouse", why(clickhouse, "ClickHouse"), () =>
       ClickhouseServer.start(clickhouse ?? ""),
@@ -185,8 +197,4 @@ export function testedStores({ clickhouse, zookeeper, chdbPython, skipped }: Env
       ChdbServer.start(chdbPython ?? ""),
     ),
   ];
-  return {
-    stores: all.filter(({ whyNot }) => whyNot === null),
-    missing: all.filter(({ whyNot }) => whyNot !== null),
-  };
 }

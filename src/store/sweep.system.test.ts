@@ -1,17 +1,13 @@
 /** Retention removes what only removed days referred to, and nothing else. */
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { environment } from "../../test/environment.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
 import type { StreamPlan } from "../recording/streams.fixture.js";
 import type { Retention, Store } from "./index.js";
-import { partOf, testedStores, withStore } from "./stores.fixture.js";
+import { DAY, describeStores, HOUR, MIB, partOf, withStore } from "./stores.fixture.js";
 
-const { stores, missing } = testedStores(environment);
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
 /** Noon. */
 const START = Date.UTC(2026, 8, 10, 12);
-const MIB = 2 ** 20;
 const MUCH = Number.MAX_SAFE_INTEGER;
 const KEEP: Retention = {
   keepMs: 2 * DAY,
@@ -25,9 +21,7 @@ const request = (pid: number, startedMs: number): StreamPlan => ({
   profiles: [[0, `main;f${pid} ${MIB} variance=1 label=user:u${pid}\nmain;both ${MIB} variance=1`]],
 });
 
-it.skipIf(true).each(missing)("the store $name: $whyNot", () => {});
-
-describe.each(stores)("the store $name", (tested) => {
+describeStores(environment, (tested) => {
   let folder: string;
   let store: Store;
   const open = withStore(

@@ -2,21 +2,16 @@
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { environment } from "../../test/environment.js";
 import { present } from "../model/base/present.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
 import type { StreamPlan } from "../recording/streams.fixture.js";
 import type { Retention, Store } from "./index.js";
-import { partOf, testedStores, withStore } from "./stores.fixture.js";
+import { DAY, describeStores, HOUR, MIB, MINUTE, partOf, withStore } from "./stores.fixture.js";
 
-const { stores, missing } = testedStores(environment);
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 /** Midnight. */
 const START = Date.UTC(2026, 8, 10);
-const MIB = 2 ** 20;
 const MUCH = Number.MAX_SAFE_INTEGER;
 const ALL = { startMs: START - DAY, endMs: START + 3 * DAY };
 
@@ -99,9 +94,7 @@ const PLANS: readonly StreamPlan[] = [
   },
 ];
 
-it.skipIf(true).each(missing)("the tiers of the store $name: $whyNot", () => {});
-
-describe.each(stores)("the tiers of the store $name", (tested) => {
+describeStores(environment, (tested) => {
   const { name, days, isRolling } = tested;
   let folder: string;
   let store: Store;

@@ -1,23 +1,16 @@
 /** A figure that was read before a window counts in it as long as it is valid, in every kind of answer. */
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { environment } from "../../test/environment.js";
 import type { StreamPlan } from "../recording/streams.fixture.js";
 import type { Store } from "./index.js";
 import type { SeriesQuery } from "./interface/store.js";
-import { partOf, testedStores, withStore } from "./stores.fixture.js";
+import { DAY, describeStores, HOUR, MIB, MINUTE, partOf, withStore } from "./stores.fixture.js";
 
-const { stores, missing } = testedStores(environment);
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 /** Midnight. */
 const START = Date.UTC(2026, 8, 10);
-const MIB = 2 ** 20;
 const MUCH = Number.MAX_SAFE_INTEGER;
 
-it.skipIf(true).each(missing)("the store $name: $whyNot", () => {});
-
-describe.each(stores)("the store $name", (tested) => {
+describeStores(environment, (tested) => {
   let store: Store;
   withStore(tested, (opened) => {
     store = opened;

@@ -79,7 +79,7 @@ export interface Operation {
   readonly expensive: "matmul" | "attention" | null;
   /** The gradient of each input is the gradient of the output itself (addition, views). */
   readonly passesGradient: boolean;
-  /** What it saves is kept by checkpointing, too: it lies beside autograd's saved tensors. */
+  /** Checkpointing does not free what it saves, which is not among autograd's saved tensors. */
   readonly outlivesCheckpoints: boolean;
 }
 

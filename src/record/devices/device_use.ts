@@ -81,7 +81,8 @@ export class DeviceUse {
     this.#isAsking = true;
     const wasWanted = this.#isWanted;
     this.#isWanted = false;
-    void read().then((use) => {
+    const answer = read().catch(() => null); // whatever a driver answers, the recordings go on
+    void answer.then((use) => {
       this.#isAsking = false;
       if (use !== null) {
         this.#use = use;

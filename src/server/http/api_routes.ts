@@ -3,42 +3,10 @@
  * and the OpenAPI document (openapi.ts) is made from them.
  */
 import { EVENTS_PATH } from "../../model/wire/services.js";
-import {
-  ACKNOWLEDGE,
-  ACTIONS,
-  ALERTS,
-  ARTIFACT_FILE,
-  ARTIFACT_REPORT,
-  ARTIFACTS,
-  COLLECTOR,
-  EVICT,
-  FRAMES,
-  INGEST_STATE,
-  LEASES,
-  PUT_ARTIFACT,
-  REPORT,
-  REQUESTS,
-  SILENCE,
-  WANTED,
-} from "./collector_routes.js";
+import { COLLECTOR_ROUTES } from "./collector_routes.js";
 import { type ApiRoute, query } from "./declared_route.js";
 import { needed, type Parameters, text } from "./parameters.js";
-import {
-  DIAGNOSES,
-  DIFF,
-  ENDPOINTS,
-  GROWING,
-  HEAT_MAP,
-  INSTANCE,
-  INSTANCE_REPORT,
-  LONGEST_SELECTOR,
-  PROFILE,
-  SERIES,
-  SERVICE,
-  SERVICES,
-  SIZES,
-  VERDICTS,
-} from "./query_routes.js";
+import { LONGEST_SELECTOR, QUERY_ROUTES } from "./query_routes.js";
 
 const sending = { method: "post", group: "sending", scope: "ingest", parameters: {} } as const;
 const PPROF_BODIES = ["application/octet-stream", "multipart/form-data"];
@@ -65,34 +33,8 @@ const QUERIER_CALLS = {
 const operation = { method: "get", group: "operation", parameters: {} } as const;
 
 export const API_ROUTES: readonly ApiRoute[] = [
-  SERVICES,
-  SERVICE,
-  SERIES,
-  HEAT_MAP,
-  PROFILE,
-  DIFF,
-  GROWING,
-  ENDPOINTS,
-  VERDICTS,
-  DIAGNOSES,
-  SIZES,
-  ALERTS,
-  ACKNOWLEDGE,
-  SILENCE,
-  ACTIONS,
-  ARTIFACTS,
-  INGEST_STATE,
-  ARTIFACT_FILE,
-  ARTIFACT_REPORT,
-  PUT_ARTIFACT,
-  LEASES,
-  EVICT,
-  REPORT,
-  REQUESTS,
-  WANTED,
-  COLLECTOR,
-  INSTANCE,
-  INSTANCE_REPORT,
+  ...QUERY_ROUTES,
+  ...COLLECTOR_ROUTES,
   {
     ...query,
     path: EVENTS_PATH,
@@ -100,7 +42,6 @@ export const API_ROUTES: readonly ApiRoute[] = [
     parameters: {},
     answer: { type: "text/event-stream" },
   },
-  FRAMES,
   ...["/ingest", "/pyroscope/ingest"].map((path) => ({
     ...sending,
     path,

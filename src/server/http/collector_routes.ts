@@ -15,7 +15,7 @@ import {
   INGEST_PATH,
   SILENCE_PATH,
 } from "../../model/wire/services.js";
-import { COLUMNS_TYPE, query, route } from "./declared_route.js";
+import { type ApiRoute, COLUMNS_TYPE, query, route } from "./declared_route.js";
 import { matching, neededWhole, text, whole } from "./parameters.js";
 import { stream } from "./query_routes.js";
 
@@ -170,3 +170,22 @@ export const FRAMES = route({
   body: ["application/octet-stream"],
   answer: { json: "frames" },
 });
+
+export const COLLECTOR_ROUTES: readonly ApiRoute[] = [
+  ALERTS,
+  ACKNOWLEDGE,
+  SILENCE,
+  ACTIONS,
+  LEASES,
+  EVICT,
+  REPORT,
+  ARTIFACTS,
+  INGEST_STATE,
+  ARTIFACT_FILE,
+  ARTIFACT_REPORT,
+  PUT_ARTIFACT,
+  REQUESTS,
+  WANTED,
+  COLLECTOR,
+  FRAMES,
+];

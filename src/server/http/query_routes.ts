@@ -19,7 +19,7 @@ import {
   SIZES_PATH,
   VERDICTS_PATH,
 } from "../../model/wire/services.js";
-import { COLUMNS_TYPE, query, route } from "./declared_route.js";
+import { type ApiRoute, COLUMNS_TYPE, query, route } from "./declared_route.js";
 import { condition, matching, moment, needed, oneOf, text, WINDOW, whole } from "./parameters.js";
 
 export const LONGEST_SELECTOR = 16_384;
@@ -197,3 +197,19 @@ export const INSTANCE_REPORT = route({
   parameters: { id: stream },
   answer: { type: COLUMNS_TYPE },
 });
+
+export const QUERY_ROUTES: readonly ApiRoute[] = [
+  SERVICES,
+  SERVICE,
+  SERIES,
+  HEAT_MAP,
+  PROFILE,
+  DIFF,
+  GROWING,
+  ENDPOINTS,
+  VERDICTS,
+  DIAGNOSES,
+  SIZES,
+  INSTANCE,
+  INSTANCE_REPORT,
+];

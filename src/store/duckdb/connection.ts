@@ -28,7 +28,7 @@ export async function openInstance(path: string, folder: string): Promise<DuckDB
   }
 }
 
-/** A server that ends frees the files of its days last. */
+/** What opening a database failed with, as an error of the store: another server has it, or the file cannot be used. */
 export function faultOf(error: unknown, path: string, folder: string): TidemarkError {
   if (error instanceof TidemarkError) {
     return error;

@@ -35,7 +35,7 @@ export function isUnbegun(path: string): boolean {
   return bytes.length < HEADS_BYTES || bytes.toString("latin1", MAGIC_AT, MAGIC_AT + 4) !== "DUCK";
 }
 
-/** And its log. */
+/** Removes a database and its log. */
 export function removeFile(path: string): void {
   for (const suffix of ["", ".wal"]) {
     rmSync(`${path}${suffix}`, { force: true });
@@ -52,7 +52,7 @@ export function syncFile(path: string): void {
   }
 }
 
-/** Removes the file and its log, if there is one. */
+/** Copies a database, and its log if it has one, into a folder. */
 export async function copied(path: string, folder: string): Promise<void> {
   const log = sizeOf(`${path}.wal`) > 0 ? [`${path}.wal`] : [];
   try {

@@ -15,7 +15,7 @@ interface SeriesChartProps {
   answer: SeriesAnswer;
   theme: Theme;
   isStacked: boolean;
-  /** What is said if there is no curve. */
+  /** Shown in place of the chart if there is no curve. */
   empty: string;
   nameOf: (group: string) => string;
   choose: (range: TimeRange) => void;

@@ -102,7 +102,7 @@ export interface HeatCell {
   readonly step: number;
 }
 
-/** What a cell is about: it stays the same when another answer has other rows. */
+/** The instance and the time of a cell, which stay the same when the next answer has other rows. */
 export interface HeatCursor {
   readonly stream: string;
   readonly timeMs: TimeMs;
