@@ -25,7 +25,14 @@ export async function watchedPage(browser: Browser, serverUrl: string): Promise<
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("response", (response) => {
     if (response.status() >= 400) {
-      complaints.push(`${response.status()} ${response.url()}`);
+      const at = complaints.push(`${response.status()} ${response.url()}`) - 1;
+      // What the server said of it, once it is here.
+      response.text().then(
+        (text) => {
+          complaints[at] += ` ${text.slice(0, 400)}`;
+        },
+        () => {},
+      );
     }
   });
   page.on("request", (request) => {
