@@ -90,6 +90,8 @@ const RETAIN_MS: Millis = 600_000;
 /** Limit for clients that send a request slowly or not at all. */
 const REQUEST_MS: Millis = 60_000;
 const HEADERS_MS: Millis = 15_000;
+/** Longer than senders and proxies wait between two requests, so that it is they who close a connection. */
+const IDLE_MS: Millis = 75_000;
 
 /** Runs until `until` is aborted. Throws TidemarkError if it cannot start. */
 export async function serve(options: ServeOptions): Promise<void> {
@@ -219,6 +221,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     answerUnreadable(server);
     server.requestTimeout = REQUEST_MS;
     server.headersTimeout = HEADERS_MS;
+    server.keepAliveTimeout = IDLE_MS;
     const address = await startListening(server, listen);
     const retaining = keepTidy({ store, files, artifacts, clock, folder }, () => limits, {
       warn,

@@ -74,6 +74,15 @@ test.skipIf(root === null)(
       const { body } = await ask(`${server.url}/api/v1/profile?service=shop&${window}`);
       const total = ((PROFILES * (PROFILES + 1)) / 2) * 1e7 * STREAMS;
       expect((body as ProfileAnswer).allocatedBytes).toBeCloseTo(total, -1);
+      await clickhouse.kill();
+      for (const path of ["services", "profile?service=shop"]) {
+        const { status, body: said } = await ask(`${server.url}/api/v1/${path}`);
+        expect([path, status, said]).toMatchObject([
+          ...[path, 503],
+          { error: expect.stringMatching(/no server listens there/), code: "unavailable" },
+        ]);
+      }
+      await clickhouse.begin();
       const services = await ask(`${server.url}/api/v1/services`);
       expect(JSON.stringify(services.body)).toContain(`"endedInstances":${STREAMS}`);
       // A second server with the same files.

@@ -90,4 +90,40 @@ describe.skipIf(clickhouse === null || (zookeeper ?? null) === null)("a shard th
     expect(complaints).toEqual([]);
     await page.close();
   });
+
+  test("goes and comes back while questions are answered: no answer fails", async () => {
+    let isOver = false;
+    const odd: string[] = [];
+    const counts = { whole: 0, partial: 0 };
+    const asking = [
+      "service?name=shop",
+      "profile?service=shop&format=columns",
+      "series?service=shop",
+    ].map(async (path) => {
+      while (!isOver) {
+        const answer = await fetch(`${server.url}/api/v1/${path}`);
+        const said = await answer.text();
+        counts[partialIn(answer.headers) === null ? "whole" : "partial"]++;
+        if (answer.status !== 200) {
+          odd.push(`${path}: ${answer.status} ${said}`);
+        }
+      }
+    });
+    try {
+      for (let round = 0; round < 3; round++) {
+        await Promise.all([2, 3].map((index) => cluster.servers[index]?.kill()));
+        await expect.poll(async () => partialIn((await services()).headers)).not.toBeNull();
+        await Promise.all([2, 3].map((index) => cluster.servers[index]?.begin()));
+        await expect
+          .poll(async () => partialIn((await services()).headers), { timeout: 60_000 })
+          .toBeNull();
+      }
+    } finally {
+      isOver = true;
+      await Promise.all(asking);
+    }
+    expect(odd).toEqual([]);
+    expect(counts.whole).toBeGreaterThan(0);
+    expect(counts.partial).toBeGreaterThan(0);
+  });
 });

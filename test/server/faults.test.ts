@@ -1,7 +1,8 @@
 /** A full disk, a file system that fails, a clock that jumps: nothing that a real server acknowledged is lost or doubled. */
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { appendFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { itemAt } from "../../src/model/base/columns.js";
@@ -165,6 +166,47 @@ test("writes that the file system refuses are not acknowledged, and the next sta
   await server.stop();
 });
 
+test.skipIf(!canMountImages())(
+  "a disk that fails with EIO is reported, and the rest arrives once it works again",
+  async () => {
+    const folder = scratch();
+    const image = join(folder, "image");
+    const disk = join(folder, "disk");
+    mkdirSync(disk);
+    makeImage(image);
+    const mount = () => execFileSync("mount", ["-o", "loop", image, disk]);
+    mount();
+    try {
+      const data = join(disk, "data");
+      let server = await startServer(data);
+      const senders = new Senders();
+      expect(await senders.send(server.url, 0.3)).toEqual(new Set([200]));
+      failDisk(disk);
+      expect(await senders.send(server.url, 1)).toEqual(new Set([503]));
+      expect(server.said()).toMatch(/is not stored: .*EIO/);
+      expect((await ask(`${server.url}/healthz`)).status).toBe(200);
+      const { status, body } = await ask(`${server.url}/api/v1/services`);
+      expect([status, body]).toEqual([
+        expect.toBeOneOf([200, 500, 503]),
+        expect.not.objectContaining({ stack: expect.anything() }),
+      ]);
+      const refused = await startServer(join(disk, "other")).catch(({ message }) => message);
+      expect(refused).toMatch(/TM-E\d+ [^\n]*i\/o error\n?$/);
+      await server.kill();
+      execFileSync("umount", [disk]);
+      mount();
+      server = await startServer(data);
+      expect(await senders.send(server.url, 1)).toEqual(new Set([200]));
+      await server.kill();
+      server = await startServer(data);
+      await expect.poll(() => allocated(server), { timeout: 30_000 }).toBe(ALL);
+      await server.stop();
+    } finally {
+      execFileSync("umount", ["--lazy", disk]);
+    }
+  },
+);
+
 test("a clock that jumps by hours and days, while it runs and between two starts", async () => {
   const folder = scratch();
   const offset = join(folder, "offset");
@@ -212,6 +254,36 @@ test("a clock that jumps by hours and days, while it runs and between two starts
   await expect.poll(() => allocated(server), { timeout: 30_000 }).toBe(ALL);
   await server.stop();
 });
+
+/** A file with an empty file system, ext4. */
+function makeImage(path: string): void {
+  execFileSync("truncate", ["-s", "128m", path]);
+  execFileSync("mkfs.ext4", ["-q", path]);
+}
+
+function canMountImages(): boolean {
+  const folder = mkdtempSync(join(tmpdir(), "tidemark-image-"));
+  const image = join(folder, "image");
+  try {
+    makeImage(image);
+    execFileSync("mount", ["-o", "loop", image, folder], { stdio: "ignore" });
+    execFileSync("umount", [folder]);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** From now on the file system of a folder answers EIO, until it is mounted again: EXT4_IOC_SHUTDOWN without a last flush. */
+function failDisk(folder: string): void {
+  const program = `
+import fcntl, os, struct, sys
+fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack("I", 2))
+`;
+  execFileSync("python3", ["-c", program, folder]);
+}
 
 /** A library that adds the seconds of a file to the clock of a process. */
 function shiftedClock(folder: string): string {

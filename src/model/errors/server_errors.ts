@@ -77,6 +77,11 @@ export function lacksShard(error: unknown): boolean {
   );
 }
 
+/** Whether another server of the cluster ended while it answered: asked again, the cluster uses the servers that run. */
+export function endedMidway(error: unknown): boolean {
+  return error instanceof TidemarkError && CUT_BETWEEN_SERVERS.map(numbered).includes(error.why);
+}
+
 /** Whether all servers that run made a change of tables, and others will when they are back. */
 export function isDoneByThoseThatRun(error: unknown): boolean {
   return (
@@ -88,6 +93,8 @@ export function isDoneByThoseThatRun(error: unknown): boolean {
 
 const NO_REPLICA = "279";
 const STALE_REPLICAS = "369";
+/** The end of a connection, a time-out, and an error of the network. */
+const CUT_BETWEEN_SERVERS = ["32", "209", "210"];
 const UNFINISHED_CHANGE = "159";
 const FULL_DISK = "243";
 const numbered = (number: string) => `ClickHouse's error ${number}`;

@@ -17,6 +17,8 @@ type Answer = { readonly status: number; readonly body: object } | { readonly si
 
 /** An answer is a line or two. */
 const LONGEST_ANSWER = 64 << 10;
+/** Codes of Node. */
+const CLOSED: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
 
 /** Posts bytes to one server over one connection. */
 export class PostConnection {
@@ -31,8 +33,8 @@ export class PostConnection {
     this.#agent = this.#isSecure ? new HttpsAgent(settings) : new HttpAgent(settings);
   }
 
-  /** Never throws. */
-  post(path: string, body: Buffer, patienceMs: Millis): Promise<Answer> {
+  /** Never throws. The body may arrive twice. */
+  post(path: string, body: Buffer, patienceMs: Millis, isSecond = false): Promise<Answer> {
     const { url, token } = this.#destination;
     const options: RequestOptions = {
       method: "POST",
@@ -62,7 +64,15 @@ export class PostConnection {
             resolve({ status: response.statusCode ?? 0, body: jsonIn(Buffer.concat(chunks)) }),
           );
         });
-        sent.on("error", silent);
+        sent.on("error", (error) => {
+          // A server may close an idle connection just when it is used again.
+          const isClosed = sent.reusedSocket && CLOSED.has(reasonOf(error).code);
+          if (isClosed && !isSecond) {
+            resolve(this.post(path, body, patienceMs, true));
+          } else {
+            silent(error);
+          }
+        });
         sent.end(body);
       } catch (error) {
         silent(error as Error);

@@ -1,4 +1,5 @@
 import type { Context } from "hono";
+import type { TidemarkError } from "../../model/errors/errors.js";
 
 export const JSON_TYPE = "application/json; charset=UTF-8";
 
@@ -6,6 +7,17 @@ export const JSON_TYPE = "application/json; charset=UTF-8";
 export const REFUSED = "refused";
 
 export type RefusalStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 500 | 503;
+
+const STATUS_OF: Readonly<Record<string, RefusalStatus>> = {
+  "TM-E008": 413,
+  "TM-E014": 404,
+  // The question was right: the same may succeed later.
+  "TM-E084": 503,
+};
+
+export function statusOf({ id }: TidemarkError): RefusalStatus {
+  return STATUS_OF[id] ?? 400;
+}
 
 export function refusal(context: Context, status: RefusalStatus, error: string): Response {
   context.set(REFUSED, error);

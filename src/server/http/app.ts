@@ -12,7 +12,7 @@ import type { ActionLimits } from "../actions/action_limits.js";
 import { Evictions } from "../actions/evictions.js";
 import type { Alerting } from "../alerts/alerting.js";
 import type { IngestAnswers } from "../answers/ingest.js";
-import { REFUSED, refusal } from "../answers/refusal.js";
+import { REFUSED, refusal, statusOf } from "../answers/refusal.js";
 import type { ArtifactFiles } from "../artifacts/artifact_files.js";
 import type { ForecastBook } from "../forecasts/forecast_book.js";
 import { addGrafana } from "../grafana/routes.js";
@@ -71,12 +71,6 @@ export interface RequestLine {
   readonly ms: number;
 }
 
-/** TidemarkError ids -> status. */
-const STATUS: Readonly<Record<string, 400 | 404 | 413>> = {
-  "TM-E008": 413,
-  "TM-E014": 404,
-};
-
 export function buildApp(parts: AppParts): Hono {
   const app = new Hono();
   const counts = new RequestCounts();
@@ -120,7 +114,7 @@ export function buildApp(parts: AppParts): Hono {
   });
   app.onError((error, context) => {
     if (error instanceof TidemarkError) {
-      return refusal(context, STATUS[error.id] ?? 400, error.message);
+      return refusal(context, statusOf(error), error.message);
     }
     parts.fail(error);
     return refusal(context, 500, "something went wrong inside the server; its log has more");

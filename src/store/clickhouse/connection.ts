@@ -12,6 +12,7 @@ import type { Millis } from "../../model/base/units.js";
 import { oneLine, TidemarkError } from "../../model/errors/errors.js";
 import {
   databaseUnusable,
+  endedMidway,
   isDoneByThoseThatRun,
   lacksShard,
 } from "../../model/errors/server_errors.js";
@@ -147,7 +148,12 @@ export class ClickhouseConnection {
       return this.#read(use(await this.#send(`${sql} FORMAT JSONEachRow`, bodyOf(beside), all)));
     };
     try {
-      return await ask();
+      return await ask().catch((error: unknown) => {
+        if (!endedMidway(error)) {
+          throw error;
+        }
+        return ask();
+      });
     } catch (error) {
       if (this.#onPartial === null || !lacksShard(error)) {
         throw error;

@@ -1,5 +1,6 @@
 /** A real ClickHouse server for tests, on loopback, with its data in a temporary folder. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -95,7 +96,7 @@ export class ClickhouseServer {
       said += String(bytes);
     });
     const ended = once(this.#child, "exit").then(() => {
-      throw new Error(`clickhouse-server ended: ${said.slice(-2000)}`);
+      throw new Error(`clickhouse-server ended: ${said.slice(0, 6000)}`);
     });
     ended.catch(() => {});
     await Promise.race([ended, this.#answers()]);
@@ -200,12 +201,23 @@ async function asked(port: number, sql: string, user = USER): Promise<string> {
   return text.trimEnd();
 }
 
+/** Below the ports that Linux gives to connections: one of those could take it while the server that uses it is down. */
 export async function freePort(): Promise<number> {
-  const probe = createServer();
-  probe.listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const address = probe.address();
-  probe.close();
-  await once(probe, "close");
-  return typeof address === "object" && address !== null ? address.port : 0;
+  for (;;) {
+    const port = randomInt(FIRST_PORT, FIRST_OF_CONNECTIONS);
+    const probe = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      probe.on("error", () => resolve(false));
+      probe.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (isFree) {
+      probe.close();
+      await once(probe, "close");
+      return port;
+    }
+  }
 }
+
+const FIRST_PORT = 20_000;
+/** net.ipv4.ip_local_port_range */
+const FIRST_OF_CONNECTIONS = 32_768;
