@@ -68,6 +68,18 @@ export function rssOf(pid, field = "VmRSS") {
   return Number(kib) * 1024;
 }
 
+/** CPU time of the server with all its threads, in s (proc_pid_stat(5), fields 14 and 15). @param {number} pid */
+export function cpuOf(pid) {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const [user = "0", system = "0"] = stat
+    .slice(stat.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(11);
+  return (Number(user) + Number(system)) / TICKS_PER_SECOND;
+}
+
+const TICKS_PER_SECOND = 100;
+
 /** @param {string} path @returns {number} */
 export function bytesBelow(path) {
   return readdirSync(path, { recursive: true, encoding: "utf8" }).reduce((sum, name) => {

@@ -20,7 +20,16 @@ import { gzipSync } from "node:zlib";
 import { Location, Function as PprofFunction, Profile, StringTable } from "pprof-format";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
-import { bytesBelow, daysMoved, ms, quantile, rssOf, startServer, stopped } from "./served.mjs";
+import {
+  bytesBelow,
+  cpuOf,
+  daysMoved,
+  ms,
+  quantile,
+  rssOf,
+  startServer,
+  stopped,
+} from "./served.mjs";
 
 const { values: options } = parseArgs({
   options: {
@@ -41,8 +50,10 @@ const folder = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
 const { url, child } = await startServer(folder);
 try {
   const begunMs = Date.now();
+  const cpuBefore = cpuOf(/** @type {number} */ (child.pid));
   const taken = await ingest();
   await pause(3000);
+  const cpuS = cpuOf(/** @type {number} */ (child.pid)) - cpuBefore;
   const rssMiB = Math.round(rssOf(/** @type {number} */ (child.pid)) / 2 ** 20);
   const window = `from=${begunMs - 60_000}&to=${Date.now()}`;
   const shop = encodeURIComponent('{service_name="service-1"}');
@@ -86,6 +97,7 @@ try {
       "acknowledged, p50",
       "p99",
       "while they came: services, p99",
+      "the server's CPU a profile",
       "disk a profile",
       "RSS",
     ],
@@ -96,6 +108,7 @@ try {
         ms(quantile(taken, 0.5)),
         ms(quantile(taken, 0.99)),
         ms(quantile(asked, 0.99)),
+        ms((cpuS * 1000) / taken.length),
         `${(disk / taken.length / 1024).toFixed(0)} KiB`,
         `${rssMiB} MiB`,
       ],

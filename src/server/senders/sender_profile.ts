@@ -48,7 +48,8 @@ function folded(sites: SiteTable): SiteTable {
 function stacksOf(builder: ProfileTablesBuilder): (frames: readonly ReceivedFrame[]) => StackId {
   const ids = new Map<ReceivedFrame, number>();
   const known = new RowIndex();
-  const lists: (readonly ReceivedFrame[])[] = [];
+  /** Ids of frames, leaf first. */
+  const lists: (readonly number[])[] = [];
   const stacks: StackId[] = [];
   const frameId = (frame: ReceivedFrame) => {
     let id = ids.get(frame);
@@ -61,18 +62,21 @@ function stacksOf(builder: ProfileTablesBuilder): (frames: readonly ReceivedFram
   };
   return (frames) => {
     let hash = 0;
-    for (const frame of frames) {
-      hash = mixHash(hash, frameId(frame));
+    const row = new Array<number>(frames.length);
+    for (let at = 0; at < frames.length; at++) {
+      const id = frameId(frames[at] as ReceivedFrame);
+      row[at] = id;
+      hash = mixHash(hash, id);
     }
-    const found = known.find(hash, (row) => {
-      const list = lists[row] ?? [];
-      return list.length === frames.length && list.every((frame, at) => frame === frames[at]);
+    const found = known.find(hash, (index) => {
+      const list = lists[index] ?? [];
+      return list.length === row.length && list.every((id, at) => id === row[at]);
     });
     if (found >= 0) {
       return stacks[found] ?? 0;
     }
-    const stack = frames.reduceRight((parent, frame) => builder.stack(parent, frameId(frame)), 0);
-    known.add(hash, lists.push(frames) - 1);
+    const stack = row.reduceRight((parent, id) => builder.stack(parent, id), 0);
+    known.add(hash, lists.push(row) - 1);
     stacks.push(stack);
     return stack;
   };

@@ -54,9 +54,13 @@ export function decodePprof(bytes: Uint8Array): DecodedProfile {
     if (!figures.some((figure, at) => figure !== null && sample.values[at] !== 0)) {
       continue;
     }
-    const stack = sample.locations.flatMap(
-      (id) => frames.get(id) ?? malformed("a location is not in its table"),
-    );
+    // Most of the time of a profile is spent here, so that this is a loop.
+    const stack: ReceivedFrame[] = [];
+    for (const id of sample.locations) {
+      for (const frame of frames.get(id) ?? malformed("a location is not in its table")) {
+        stack.push(frame);
+      }
+    }
     withinLimit("stack-depth", stack.length);
     depths += stack.length;
     withinLimit("frames-per-profile", depths);

@@ -31,6 +31,17 @@ export function readMessage(
   }
 }
 
+/** Numbers of up to four bytes, which are most, without a bigint. */
+function unsigned(reader: BinaryReader): number {
+  const { pos } = reader;
+  const value = reader.uint32();
+  if (reader.pos - pos <= 4) {
+    return value;
+  }
+  reader.pos = pos;
+  return Number(reader.uint64());
+}
+
 /** Adds a repeated number, packed or not. */
 export function pushNumbers(
   into: number[],
@@ -39,12 +50,12 @@ export function pushNumbers(
   most: number = Number.POSITIVE_INFINITY,
 ): void {
   if (type !== WireType.LengthDelimited) {
-    into.push(Number(reader.uint64()));
+    into.push(unsigned(reader));
     return;
   }
   const end = reader.uint32() + reader.pos;
   while (reader.pos < end && into.length <= most) {
-    into.push(Number(reader.uint64()));
+    into.push(unsigned(reader));
   }
   if (reader.pos < end) {
     withinLimit("stack-depth", PROFILE_LIMITS["stack-depth"] + 1);
