@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { noise } from "../evidence/evidence.fixture.js";
 import { diagnoseService } from "./diagnose_fleet.js";
 import {
   DAY,
@@ -260,6 +261,45 @@ test("a leak that follows the unknown requests is found", () => {
   ]);
   expect(found.verdict.kind).toBe("python-leak");
   expect((found.leak?.growthBytesPerHour ?? 0) / MIB).toBeCloseTo(2, 0);
+});
+
+/** Three instances of a service for four days, that count their requests: 100 a second, three quarters of them by day. */
+function withRequests(mib: (hours: number, requests: number, perSecond: number) => number) {
+  const window = { startMs: END - 14 * DAY, endMs: END };
+  const processes = three({ version: "1.0", fromDaysAgo: 4, mib: flat }).map((life, instance) => {
+    const process = processOf(life);
+    const { times } = process.rss;
+    let served = 0;
+    const rates: number[] = [];
+    const values = times.map((time) => {
+      const rate = 100 * (1 - 0.5 * Math.cos((2 * Math.PI * time) / DAY));
+      served += rate * 600;
+      rates.push(rate * (1 + 0.05 * noise(time / 7e4 + instance)));
+      const hours = (time - process.startedMs) / HOUR;
+      return MIB * (300 + mib(hours, served, rate) + noise(time / 6e4 + instance));
+    });
+    return { ...process, rss: { times, values }, requests: { times, values: rates } };
+  });
+  return diagnoseService({ service: "shop", window, processes }, 50);
+}
+
+test("memory that follows the requests is explained by them, by figures", () => {
+  const found = withRequests((_hours, _requests, perSecond) => 0.6 * perSecond);
+  expect(found.verdict.kind).toBe("steady");
+  expect(found.verdict.summary).toMatch(
+    /does not grow: its memory follows the request rate, by up to (5[0-9]|6[0-9])\.\d MiB/,
+  );
+});
+
+test("growth by requests has its bytes per request, and growth by time has none", () => {
+  const byRequests = withRequests((_hours, requests) => requests / 2 ** 20);
+  expect(byRequests.verdict.kind).toBe("python-leak");
+  expect(byRequests.leak?.bytesPerRequest).toBeGreaterThan(0.9);
+  expect(byRequests.leak?.bytesPerRequest).toBeLessThan(1.1);
+  expect(byRequests.verdict.summary).toMatch(/ on each instance, 1 B a request/);
+  const byTime = withRequests((hours) => 2 * hours);
+  expect(byTime.verdict.kind).toBe("python-leak");
+  expect(byTime.leak?.bytesPerRequest).toBeUndefined();
 });
 
 test("sites are asked for where RSS may hide a leak, of the longest lives and of those before", () => {
