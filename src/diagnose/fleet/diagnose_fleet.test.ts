@@ -324,6 +324,39 @@ test("sites are asked for where RSS may hide a leak, of the longest lives and of
   expect(processesForSites(calm, diagnoseService(calm, 50))).toEqual([]);
 });
 
+test("sites are asked for where one instance rises ahead of its siblings, whose interval excludes a leak", () => {
+  const lives = Array.from({ length: 6 }, (_, instance) => ({
+    ...{ instance, version: "1.0", fromDaysAgo: instance === 4 ? 0.9 : 14 },
+    mib: instance === 4 ? (hours: number) => 0.6 * hours + 20 : flat,
+  }));
+  const window = { startMs: END - 14 * DAY, endMs: END };
+  const chosen = (some: readonly Life[]) => {
+    const evidence = { service: "shop", window, processes: some.map(processOf) };
+    const found = diagnoseService(evidence, 50);
+    expect(found.leak).toBeUndefined();
+    return processesForSites(evidence, found);
+  };
+  expect(chosen(lives)).toContain("1.0/4/0.9");
+  expect(chosen(lives.filter(({ instance }) => instance !== 4))).toEqual([]);
+});
+
+/** Of five instances, one leaks and is killed at its limit every 20 hours; the others fill a cache. */
+test("an instance that leaks alone is found although it is killed so often that most lives are its own", () => {
+  const filling = (hours: number) => 60 * (1 - Math.exp(-hours / 12));
+  const siblings = Array.from({ length: 4 }, (_, instance) => ({
+    ...{ instance, version: "1.0", fromDaysAgo: 5, mib: filling },
+  }));
+  const killed = Array.from({ length: 6 }, (_, life) => ({
+    ...{ instance: 4, version: "1.0", mib: (hours: number) => filling(hours) + 30 * hours },
+    ...{
+      fromDaysAgo: 5 - (life * 20) / 24,
+      ...(life < 5 ? { toDaysAgo: 5 - ((life + 1) * 20) / 24 } : {}),
+    },
+  }));
+  const found = diagnosisOf([...siblings, ...killed]);
+  expect(found.verdict.summary).toContain("on instance app-4 alone");
+});
+
 test("the agent should look at two processes of a leak in an unknown line, which an hour of it then names", () => {
   const lives = three({ version: "1.1", fromDaysAgo: 3, mib: (hours) => 4 * hours });
   const window = { startMs: END - 14 * DAY, endMs: END };
