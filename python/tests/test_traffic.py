@@ -1,4 +1,4 @@
-"""Requests are labelled in the share that the environment asks for, whatever the framework, and are otherwise unchanged.
+"""Requests are counted, and labelled in the share that the environment asks for, whatever the framework, and are otherwise unchanged.
 
 Frameworks themselves are tested with real servers (test/real/traffic.test.ts).
 """
@@ -7,13 +7,14 @@ import asyncio
 import io
 import os
 import random
+import threading
 import unittest
 import warnings
 from unittest import mock
 from wsgiref.validate import validator
 
 import tidemark
-from tidemark import traffic
+from tidemark import _request_count, traffic
 
 if tidemark._agent:
     from tidemark import _agent
@@ -100,6 +101,117 @@ class Shapes(unittest.TestCase):
     def test_more_than_the_limit_become_other(self):
         known = traffic._Known(2)
         self.assertEqual([known.limited(text) for text in "abcab"], ["a", "b", "other", "a", "b"])
+
+
+def counted():
+    return _request_count._page[_request_count._REQUESTS]
+
+
+async def nothing(scope, receive, send):
+    pass
+
+
+@unittest.skipUnless(_request_count._page, "no memory with a name")
+class Counts(unittest.TestCase):
+    def setUp(self):
+        self.before = counted()
+
+    def new(self):
+        return counted() - self.before
+
+    def test_every_request_of_wsgi(self):
+        app = traffic.wsgi(lambda environ, start: [])
+        for _ in range(3):
+            app(environ(), None)
+        self.assertEqual(self.new(), 3)
+
+    def test_requests_and_websockets_of_asgi(self):
+        app = traffic.asgi(nothing)
+        for kind in ("http", "websocket", "lifespan", "http"):
+            asyncio.run(app({"type": kind}, None, None))
+        self.assertEqual(self.new(), 3)
+
+    def test_a_request_that_passes_two_wrappers_once(self):
+        traffic.wsgi(traffic.wsgi(lambda environ, start: []))(environ(), None)
+        asyncio.run(traffic.asgi(traffic.asgi(nothing))({"type": "http"}, None, None))
+        self.assertEqual(self.new(), 2)
+
+    def test_a_request_that_fails(self):
+        def fail(environ, start):
+            raise KeyError
+
+        with self.assertRaises(KeyError):
+            traffic.wsgi(fail)(environ(), None)
+        self.assertEqual(self.new(), 1)
+
+    def test_other_work_by_a_call(self):
+        traffic.count()
+        self.assertEqual(self.new(), 1)
+
+    def test_exactly_over_threads(self):
+        def work():
+            for _ in range(20_000):
+                traffic.count()
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(self.new(), 160_000)
+
+    def test_exactly_over_tasks(self):
+        async def slow(scope, receive, send):
+            await asyncio.sleep(0)
+
+        app = traffic.asgi(slow)
+
+        async def main():
+            await asyncio.gather(*(app({"type": "http"}, None, None) for _ in range(500)))
+
+        asyncio.run(main())
+        self.assertEqual(self.new(), 500)
+
+    def test_a_forked_child_counts_its_own(self):
+        traffic.count()
+        out, into = os.pipe()
+        holding, stop = threading.Event(), threading.Event()
+
+        def count_on():
+            while not stop.is_set():
+                traffic.count()
+                holding.set()
+
+        # It may hold the lock at the fork.
+        other = threading.Thread(target=count_on)
+        other.start()
+        holding.wait()
+        child = os.fork()
+        if child == 0:
+            traffic.count()
+            is_own = _request_count._page[_request_count._PID] == os.getpid()
+            os.write(into, b"%d %d" % (counted(), is_own))
+            os._exit(0)
+        os.close(into)
+        stop.set()
+        other.join()
+        parents = counted()
+        self.assertEqual(os.read(out, 100), b"1 1")
+        os.close(out)
+        os.waitpid(child, 0)
+        self.assertEqual(counted(), parents)
+
+    def test_nothing_where_it_is_off(self):
+        def app(environ, start):
+            return []
+
+        with with_share("off"):
+            self.assertIs(traffic.wsgi(app), app)
+            self.assertIs(traffic.asgi(nothing), nothing)
+
+    def test_nothing_where_the_system_has_no_such_memory(self):
+        with mock.patch.object(os, "memfd_create", side_effect=OSError):
+            self.assertIsNone(_request_count._map())
 
 
 class Wsgi(unittest.TestCase):

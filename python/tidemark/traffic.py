@@ -1,4 +1,4 @@
-"""Middleware that labels a share of a web service's requests with their route and request id.
+"""Middleware that counts a web service's requests, and labels a share of them with their route and request id.
 
 ::
 
@@ -8,9 +8,13 @@
     app.add_middleware(tidemark.traffic.asgi)          # the same, as Starlette and FastAPI write it
     app.wsgi_app = tidemark.traffic.wsgi(app.wsgi_app) # as Flask writes it
 
-The environment sets the share: ``TIDEMARK_TRAFFIC=5%``. Without it, or without an agent in the process, requests pass
-through unlabelled. The share decides only about labels: the agent samples all allocations and sees all frees, whatever
-the share is.
+All requests are counted, with or without an agent: ``tidemark watch`` reads the number from outside, and the fleet's
+diagnosis uses the rate. A request that passes several of these wrappers counts once. Work that is no HTTP request, such as
+jobs of a queue, counts by ``tidemark.traffic.count()``.
+
+The environment sets the share with labels: ``TIDEMARK_TRAFFIC=5%``. Without it, or without an agent in the process, requests
+pass through unlabelled. The share decides only about labels: the agent samples all allocations and sees all frees, whatever
+the share is. ``TIDEMARK_TRAFFIC=off`` leaves the application as it is: nothing is counted or labelled.
 
 A labelled request carries ``endpoint``, its route (``/users/{id}``), and ``request``, its id: the header
 ``x-request-id``, otherwise the trace id of ``traceparent``, otherwise a number. Each combination of labels stays in
@@ -27,9 +31,14 @@ from typing import Any, Awaitable, Callable, Dict, Iterable, Iterator, MutableMa
 
 import tidemark
 
-__all__ = ["asgi", "wsgi"]
+from ._request_count import count
+
+__all__ = ["asgi", "count", "wsgi"]
 
 _VARIABLE = "TIDEMARK_TRAFFIC"
+_OFF = "off"
+#: In the scope or environ of a request that is counted.
+_COUNTED = "tidemark.counted"
 _MOST_ROUTES = 500
 _MOST_REQUESTS = 2_000
 _OTHER = "other"
@@ -82,6 +91,16 @@ def _share_of(text: str) -> float:
     return share
 
 
+def _is_off() -> bool:
+    return os.environ.get(_VARIABLE, "").strip() == _OFF
+
+
+def _count(request: MutableMapping[str, Any]) -> None:
+    if _COUNTED not in request:
+        request[_COUNTED] = True
+        count()
+
+
 def _is_chosen(share: float) -> bool:
     return share > 0 and tidemark._agent is not None and _random.random() < share
 
@@ -104,14 +123,21 @@ def _shape(path: str) -> str:
 
 
 class asgi:
-    """An ASGI application around another one."""
+    """An ASGI application around another one; with ``TIDEMARK_TRAFFIC=off``, that other one."""
+
+    def __new__(cls, app: Callable[..., Awaitable[None]]) -> Any:
+        return app if _is_off() else super().__new__(cls)
 
     def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
         self.app = app
         self._share = _share_of(os.environ.get(_VARIABLE, ""))
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
-        if scope.get("type") not in ("http", "websocket") or not _is_chosen(self._share):
+        if scope.get("type") not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        _count(scope)
+        if not _is_chosen(self._share):
             await self.app(scope, receive, send)
             return
         headers = {name: value for name, value in scope.get("headers") or ()}
@@ -177,13 +203,17 @@ def _django_route(path: str) -> Optional[str]:
 
 
 class wsgi:
-    """A WSGI application around another one."""
+    """A WSGI application around another one; with ``TIDEMARK_TRAFFIC=off``, that other one."""
+
+    def __new__(cls, app: Callable[..., Iterable[bytes]]) -> Any:
+        return app if _is_off() else super().__new__(cls)
 
     def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
         self.app = app
         self._share = _share_of(os.environ.get(_VARIABLE, ""))
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        _count(environ)
         if not _is_chosen(self._share):
             return self.app(environ, start_response)
         label = _label(

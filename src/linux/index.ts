@@ -28,6 +28,7 @@ export {
   processesMapping,
   sharedMemoryUsed,
 } from "./memory/shared_memory.js";
+export { findRequestCount, type RequestCount, readRequestCount } from "./memory/request_count.js";
 export { readSmaps, readSmapsTotal } from "./memory/smaps.js";
 export { type CLibrary, readCLibrary } from "./process/c_library.js";
 export {

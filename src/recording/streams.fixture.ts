@@ -27,6 +27,8 @@ export interface StreamPlan {
   readonly rss?: readonly (readonly [number, number])[];
   /** Other figures, in bytes at so many ms after the start. */
   readonly figures?: Readonly<Partial<Record<Metric, readonly (readonly [number, number])[]>>>;
+  /** Figures of a child process that lives throughout. */
+  readonly ofChild?: Readonly<Partial<Record<Metric, readonly (readonly [number, number])[]>>>;
   /** Profiles (profile.fixture.ts) at so many ms after the start. */
   readonly profiles?: readonly (readonly [number, string])[];
   /** The profiles are of the recorded program; left out: of another process of the recording. */
@@ -84,14 +86,20 @@ export function streamBytes(plan: StreamPlan): Buffer {
   writer.processes(startedMs, [
     { ...process, profiled: true, startedMs, endedMs: endedMsOf(plan) },
   ]);
+  if (plan.ofChild !== undefined) {
+    const child = { ...process, series: 1, pid: pid + 100_000, parentPid: pid };
+    writer.processes(startedMs, [{ ...child, profiled: false, startedMs, endedMs: null }]);
+  }
   const builder = new ProfileTablesBuilder();
   const snapshots = (plan.profiles ?? []).map(([afterMs, text]) => [afterMs, text] as const);
   const rss = plan.rss ?? [];
   const figures = { rssBytes: rss, treeRssBytes: rss, ...plan.figures };
-  const metrics = new Map<number, [Metric, number][]>();
-  for (const [metric, readings] of Object.entries(figures)) {
-    for (const [afterMs, value] of readings) {
-      metrics.set(afterMs, [...(metrics.get(afterMs) ?? []), [metric as Metric, value]]);
+  const metrics = new Map<number, [series: number, Metric, number][]>();
+  for (const [series, all] of [figures, plan.ofChild ?? {}].entries()) {
+    for (const [metric, readings] of Object.entries(all)) {
+      for (const [afterMs, value] of readings ?? []) {
+        metrics.set(afterMs, [...(metrics.get(afterMs) ?? []), [series, metric as Metric, value]]);
+      }
     }
   }
   const moments = [
@@ -103,7 +111,7 @@ export function streamBytes(plan: StreamPlan): Buffer {
     if (text === "") {
       writer.metrics(
         timeMs,
-        read.map(([metric, value]) => ({ timeMs, series: 0, metric, value })),
+        read.map(([series, metric, value]) => ({ timeMs, series, metric, value })),
       );
     } else {
       const made = profileOf(text.replace(/$/gm, ` pid=${pid}`), builder);

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { environment } from "../../test/environment.js";
 import type { StreamPlan } from "../recording/streams.fixture.js";
 import type { Store } from "./index.js";
-import { describeStores, HOUR, MIB, MINUTE, partOf, withStore } from "./stores.fixture.js";
+import { DAY, describeStores, HOUR, MIB, MINUTE, partOf, withStore } from "./stores.fixture.js";
 
 /** Noon, so that nothing crosses midnight by itself. */
 const START = Date.UTC(2026, 10, 20, 12);
@@ -146,6 +146,28 @@ describeStores(environment, (tested) => {
     // Both stacks end in the same line.
     expect(sites?.map(({ live }) => (live.values.at(-1) ?? 0) / MIB)).toEqual([50]);
     expect(await store.fleetEvidence([], all)).toEqual([]);
+  });
+
+  it("gives the fleet's diagnosis the requests of all processes of a program, also from a coarser tier", async () => {
+    const startedMs = START - 30 * HOUR;
+    const every = (rate: number) =>
+      Array.from({ length: 300 }, (_, step) => [step * 2 * MINUTE, rate] as const);
+    const plan = { service: "shop", startedMs, rss: every(9 * MIB), endedAfterMs: 10 * HOUR };
+    const rates = { requestsPerSecond: every(30) };
+    await give({ ...plan, pid: 1, figures: rates, ofChild: { requestsPerSecond: every(12.5) } });
+    await give({ ...plan, startedMs: startedMs + 1, pid: 2 });
+    const all = { startMs: START - 72 * HOUR, endMs: START };
+    const requests = async () => {
+      const [evidence] = await store.fleetEvidence(["shop"], all);
+      return evidence?.processes.map(({ requests }) =>
+        requests === null ? null : [...new Set(requests.values.map((rate) => rate.toFixed(6)))],
+      );
+    };
+    expect(await requests()).toEqual([["42.500000"], null]);
+    const tiers = { raw: DAY, "10m": Number.MAX_SAFE_INTEGER, "1h": Number.MAX_SAFE_INTEGER };
+    const pass = { keepMs: 4000 * DAY, mostBytes: Number.MAX_SAFE_INTEGER, tiers };
+    expect((await store.retain(pass, START + 3 * DAY)).failed).toEqual([]);
+    expect(await requests()).toEqual([["42.500000"], null]);
   });
 
   it("knows the hourly peaks of processes, without pages that are shared, and what else their cgroup uses", async () => {

@@ -37,6 +37,7 @@ describeStores(environment, (tested) => {
       ledger: await series("ledger", "part"),
       pages: await series("pages", "part"),
       devices: await series("deviceBytes"),
+      requests: await series("requestsPerSecond"),
       profile: mib(snapshot.sites.liveBytes.reduce((sum, value) => sum + value, 0)),
       liveBytes: mib(await figure("liveBytes")),
       liveObjects: Math.round(await figure("liveObjects")) > 0,
@@ -46,7 +47,7 @@ describeStores(environment, (tested) => {
     };
   };
   const NOTHING = {
-    ...{ rss: 0, pss: 0, ledger: 0, pages: 0, devices: 0 },
+    ...{ rss: 0, pss: 0, ledger: 0, pages: 0, devices: 0, requests: 0 },
     ...{ profile: 0, liveBytes: 0, liveObjects: false },
     ...{ pods: [], names: false, instances: 0 },
   };
@@ -128,12 +129,13 @@ describeStores(environment, (tested) => {
     const rss = every(2 * MINUTE).map((ms) => [ms, 9 * MIB] as const);
     const ended = { endedAfterMs: 26 * HOUR };
     const deviceBytes = every(2 * MINUTE).map((ms) => [ms, 4 * MIB] as const);
-    await give(plan({ profiles, rss, figures: { deviceBytes }, ...ended }));
+    const requestsPerSecond = every(2 * MINUTE).map((ms) => [ms, 7 * MIB] as const);
+    await give(plan({ profiles, rss, figures: { deviceBytes, requestsPerSecond }, ...ended }));
     await give(plan({ service: "heap", pid: 3, importedFrom: "pprof", profiles, ...ended }));
     const [startMs, endMs] = [START + 13 * HOUR + 21 * MINUTE, START + 13 * HOUR + 28 * MINUTE];
     const { pods, names, ...before } = await answers(startMs, endMs);
     expect({ pods, names }).toEqual({ pods: ["a"], names: true });
-    expect(before).toMatchObject({ rss: 9, devices: 4 });
+    expect(before).toMatchObject({ rss: 9, devices: 4, requests: 7 });
     const heap = async () =>
       (await store.service("heap", { startMs, endMs }, 1))?.instances.map(({ source }) => source);
     expect(await heap()).toEqual(["pprof"]);

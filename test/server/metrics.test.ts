@@ -35,6 +35,7 @@ beforeEach(async () => {
         [0, 9],
         [40_000, 700 * MIB],
       ] as [number, number][],
+      requestsPerSecond: [[40_000, 12.5]] as [number, number][],
     };
     const plan = { service, version: "41", pid, startedMs, rss, profiles, figures };
     expect((await post(server.url, streamBytes(plan))).status).toBe(200);
@@ -62,6 +63,8 @@ test("has the newest figures of each service and version, and of the server", as
   expect(text).toContain(`tidemark_live_bytes{service="shop",version="41"} ${MIB}\n`);
   expect(text).toContain(`tidemark_device_bytes{service="shop",version="41"} ${700 * MIB}\n`);
   expect(text).not.toContain('tidemark_device_bytes{service="till"');
+  expect(text).toContain('tidemark_requests_per_second{service="shop",version="41"} 12.5\n');
+  expect(text).not.toContain('tidemark_requests_per_second{service="till"');
   expect(text).toContain('tidemark_live_bytes{service="till",version=""} 4096\n');
   expect(text).not.toContain('tidemark_rss_bytes{service="till"');
   expect(text).toContain('tidemark_rss_bytes{service="a\\"b\\\\c\\nd",version="41"}');

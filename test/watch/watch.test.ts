@@ -5,8 +5,9 @@ import { expect, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
 import type { ServicesJson } from "../../src/model/documents/fleet_document.js";
 import type { WatchJson } from "../../src/model/documents/watch_document.js";
+import type { SeriesAnswer } from "../../src/model/wire/services.js";
 import { validate } from "../recorded_app.js";
-import { execute, open, summaryOf, tidemark, until } from "../run.js";
+import { execute, open, repository, summaryOf, tidemark, until } from "../run.js";
 import { ask, startServer } from "../server/running_server.js";
 import { IDLE, LEAK, MASTER, stopped, withWatchTest } from "./watched.js";
 
@@ -41,6 +42,47 @@ test("each program is recorded as its rule says, and is left as it was", async (
   expect(leak.exitCode).toBeNull();
   const detached = await execute([tidemark, "detach", String(leak.pid), "--json"]);
   expect(JSON.parse(detached.stdout)).toMatchObject({ recorded: false, inert: true });
+});
+
+/** A master with two workers, each of which serves about 50 requests a second of a WSGI application. */
+const SERVING = `import os, sys, time
+sys.path.insert(0, ${JSON.stringify(join(repository, "python"))})
+import tidemark.traffic
+app = tidemark.traffic.wsgi(lambda environ, start: [])
+workers = [os.fork()]
+if 0 not in workers: workers.append(os.fork())
+if 0 in workers:
+    while True:
+        app({"PATH_INFO": "/"}, None)
+        time.sleep(0.02)
+while True: time.sleep(1)
+`;
+
+test("requests that a program's workers count arrive at the server", async () => {
+  watched().python(SERVING, "shop");
+  const server = await startServer(join(watched().folder, "store"));
+  try {
+    const policy = watched().policy("{warm_up: 1s, turn: 1h}");
+    watched().watch("--config", policy, "--to", server.url);
+    const service = `${watched().name}-shop`;
+    const row = new RegExp(
+      `^tidemark_requests_per_second\\{service="${service}",version="7"\\} (.*)$`,
+      "m",
+    );
+    const measured = async () =>
+      Number(row.exec(String((await ask(`${server.url}/metrics`)).body))?.[1] ?? 0);
+    await until(async () => (await measured()) > 0);
+    const rate = await measured();
+    expect(rate).toBeGreaterThan(20);
+    expect(rate).toBeLessThan(101);
+    const { body } = await ask(
+      `${server.url}/api/v1/series?service=${service}&name=requestsPerSecond`,
+    );
+    const [group] = (body as SeriesAnswer).groups;
+    expect(group?.values.some((value) => (value ?? 0) > 0)).toBe(true);
+  } finally {
+    await server.kill();
+  }
 });
 
 test("a master and its workers have one recording, and a verdict names the line", async () => {

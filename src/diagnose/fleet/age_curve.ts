@@ -32,6 +32,8 @@ export interface AgeCurve extends Readings {
   readonly weights: readonly number[];
   /** `times` if time passed in proportion to the requests; null: requests are unknown. */
   readonly workTimes: readonly number[] | null;
+  /** Of one process, as a mean over the curve; 0: unknown. */
+  readonly requestsPerMs: number;
   /** "age": times are ages; "time": times of the window, from processes that are older than it. */
   readonly axis: "age" | "time";
   readonly processes: number;
@@ -77,21 +79,30 @@ export function ageCurve(processes: readonly Unloaded[], window: Window): AgeCur
     binMs,
   );
   const works = chosen.flatMap(({ work }) => work ?? []);
+  const work = works.length < chosen.length ? null : combined(works, binMs).values;
   return {
     ...curve,
-    workTimes:
-      works.length < chosen.length ? null : scaled(combined(works, binMs).values, curve.times),
+    ...{ workTimes: null, requestsPerMs: 0 },
+    ...(work === null ? {} : workOver(work, curve.times)),
     axis: young.worth >= old.worth ? "age" : "time",
     binMs,
   };
 }
 
-/** The work of each bin, scaled so that it begins and ends with the times. null without work. */
-function scaled(work: readonly number[], times: readonly number[]): readonly number[] | null {
+/** The work of each bin, scaled so that it begins and ends with the times. */
+function workOver(
+  work: readonly number[],
+  times: readonly number[],
+): Partial<Pick<AgeCurve, "workTimes" | "requestsPerMs">> {
   const [first, start] = [work[0] ?? 0, times[0] ?? 0];
   const done = (work.at(-1) ?? 0) - first;
-  const factor = ((times.at(-1) ?? 0) - start) / done;
-  return done > 0 ? work.map((each) => start + (each - first) * factor) : null;
+  const lengthMs = (times.at(-1) ?? 0) - start;
+  return done > 0 && lengthMs > 0
+    ? {
+        workTimes: work.map((each) => start + ((each - first) * lengthMs) / done),
+        requestsPerMs: done / lengthMs,
+      }
+    : {};
 }
 
 interface Part {
@@ -151,7 +162,7 @@ function lengthOf(processes: readonly Unloaded[], { startMs, endMs }: Window): M
 function combined(
   processes: readonly Levels[],
   binMs: Millis,
-): Omit<AgeCurve, "axis" | "binMs" | "workTimes"> {
+): Omit<AgeCurve, "axis" | "binMs" | "workTimes" | "requestsPerMs"> {
   const size = processes.reduce((most, { length }) => Math.max(most, length), 0);
   const weights = new Float64Array(size);
   for (const levels of processes) {

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { noise } from "../evidence/evidence.fixture.js";
 import { diagnoseService } from "./diagnose_fleet.js";
 import {
   DAY,
@@ -262,6 +263,45 @@ test("a leak that follows the unknown requests is found", () => {
   expect((found.leak?.growthBytesPerHour ?? 0) / MIB).toBeCloseTo(2, 0);
 });
 
+/** Three instances of a service for four days, that count their requests: 100 a second, three quarters of them by day. */
+function withRequests(mib: (hours: number, requests: number, perSecond: number) => number) {
+  const window = { startMs: END - 14 * DAY, endMs: END };
+  const processes = three({ version: "1.0", fromDaysAgo: 4, mib: flat }).map((life, instance) => {
+    const process = processOf(life);
+    const { times } = process.rss;
+    let served = 0;
+    const rates: number[] = [];
+    const values = times.map((time) => {
+      const rate = 100 * (1 - 0.5 * Math.cos((2 * Math.PI * time) / DAY));
+      served += rate * 600;
+      rates.push(rate * (1 + 0.05 * noise(time / 7e4 + instance)));
+      const hours = (time - process.startedMs) / HOUR;
+      return MIB * (300 + mib(hours, served, rate) + noise(time / 6e4 + instance));
+    });
+    return { ...process, rss: { times, values }, requests: { times, values: rates } };
+  });
+  return diagnoseService({ service: "shop", window, processes }, 50);
+}
+
+test("memory that follows the requests is explained by them, by figures", () => {
+  const found = withRequests((_hours, _requests, perSecond) => 0.6 * perSecond);
+  expect(found.verdict.kind).toBe("steady");
+  expect(found.verdict.summary).toMatch(
+    /does not grow: its memory follows the request rate, by up to (5[0-9]|6[0-9])\.\d MiB/,
+  );
+});
+
+test("growth by requests has its bytes per request, and growth by time has none", () => {
+  const byRequests = withRequests((_hours, requests) => requests / 2 ** 20);
+  expect(byRequests.verdict.kind).toBe("python-leak");
+  expect(byRequests.leak?.bytesPerRequest).toBeGreaterThan(0.9);
+  expect(byRequests.leak?.bytesPerRequest).toBeLessThan(1.1);
+  expect(byRequests.verdict.summary).toMatch(/ on each instance, 1 B a request/);
+  const byTime = withRequests((hours) => 2 * hours);
+  expect(byTime.verdict.kind).toBe("python-leak");
+  expect(byTime.leak?.bytesPerRequest).toBeUndefined();
+});
+
 test("sites are asked for where RSS may hide a leak, of the longest lives and of those before", () => {
   const wanted = (mib: (hours: number) => number, days = 3) => {
     const lives = three({ version: "1.1", fromDaysAgo: days, mib });
@@ -282,6 +322,39 @@ test("sites are asked for where RSS may hide a leak, of the longest lives and of
   const window = { startMs: END - 14 * DAY, endMs: END };
   const calm = { service: "shop", window, processes: steady.map(processOf) };
   expect(processesForSites(calm, diagnoseService(calm, 50))).toEqual([]);
+});
+
+test("sites are asked for where one instance rises ahead of its siblings, whose interval excludes a leak", () => {
+  const lives = Array.from({ length: 6 }, (_, instance) => ({
+    ...{ instance, version: "1.0", fromDaysAgo: instance === 4 ? 0.9 : 14 },
+    mib: instance === 4 ? (hours: number) => 0.6 * hours + 20 : flat,
+  }));
+  const window = { startMs: END - 14 * DAY, endMs: END };
+  const chosen = (some: readonly Life[]) => {
+    const evidence = { service: "shop", window, processes: some.map(processOf) };
+    const found = diagnoseService(evidence, 50);
+    expect(found.leak).toBeUndefined();
+    return processesForSites(evidence, found);
+  };
+  expect(chosen(lives)).toContain("1.0/4/0.9");
+  expect(chosen(lives.filter(({ instance }) => instance !== 4))).toEqual([]);
+});
+
+/** Of five instances, one leaks and is killed at its limit every 20 hours; the others fill a cache. */
+test("an instance that leaks alone is found although it is killed so often that most lives are its own", () => {
+  const filling = (hours: number) => 60 * (1 - Math.exp(-hours / 12));
+  const siblings = Array.from({ length: 4 }, (_, instance) => ({
+    ...{ instance, version: "1.0", fromDaysAgo: 5, mib: filling },
+  }));
+  const killed = Array.from({ length: 6 }, (_, life) => ({
+    ...{ instance: 4, version: "1.0", mib: (hours: number) => filling(hours) + 30 * hours },
+    ...{
+      fromDaysAgo: 5 - (life * 20) / 24,
+      ...(life < 5 ? { toDaysAgo: 5 - ((life + 1) * 20) / 24 } : {}),
+    },
+  }));
+  const found = diagnosisOf([...siblings, ...killed]);
+  expect(found.verdict.summary).toContain("on instance app-4 alone");
 });
 
 test("the agent should look at two processes of a leak in an unknown line, which an hour of it then names", () => {

@@ -43,7 +43,7 @@ import {
   rateOf,
   versionsOf,
 } from "./judged_version.js";
-import { withoutLoad } from "./load_removal.js";
+import { loadRange, withoutLoad } from "./load_removal.js";
 import { needed } from "./needed.js";
 import { normalQuantile } from "./normal_quantile.js";
 import { changeBetween } from "./version_change.js";
@@ -93,6 +93,9 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     change,
     suspects,
     by,
+    loadBytes: by === "requests" ? loadRange(newest?.processes ?? []) : 0,
+    levelBytes: newest?.growth?.level ?? 0,
+    bytesPerRequest: accused === null ? 0 : bytesPerRequest(rateOf(accused)),
   };
   const open = accused === null ? needed(versions, window.endMs) : null;
   const forecast = accused === null ? [] : forecasts(ofAccused, rateOf(accused), window.endMs);
@@ -216,6 +219,11 @@ function rateJson({ rate, low, high }: Pick<GroupGrowth, "rate" | "low" | "high"
   return { growthBytesPerHour: rate * HOUR_MS, low: low * HOUR_MS, high: high * HOUR_MS };
 }
 
+/** 0: it follows time, or the requests are unknown. */
+function bytesPerRequest({ rate, isByWork, curve }: GroupGrowth): number {
+  return isByWork && curve.requestsPerMs > 0 ? rate / curve.requestsPerMs : 0;
+}
+
 function leakJson(
   accused: JudgedVersion,
   first: JudgedVersion | null,
@@ -226,8 +234,10 @@ function leakJson(
   const affected = leaksEverywhere(accused)
     ? running
     : running.filter(({ process }) => odd.has(process.instance));
+  const perRequest = bytesPerRequest(rateOf(accused));
   return {
     ...rateJson(rateOf(accused)),
+    ...(perRequest > 0 ? { bytesPerRequest: perRequest } : {}),
     version: accused.version,
     since: first?.version ?? accused.version,
     affectedInstances: affected.length,

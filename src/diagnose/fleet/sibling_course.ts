@@ -4,8 +4,10 @@
  *   RSS of a process = its own level + share x course over time + course over age + the rest
  *                                             load               warm-up, caches
  *
- * Shares are fitted to changes between bins, which growth hardly moves. Both courses are medians over the processes, found in turns, so a minority that leaks does not bend them. Restarts at
- * different times separate time from age; where all processes started together, either course may take up both.
+ * Shares are fitted to changes between bins, which growth hardly moves. Both courses are medians over the instances, found in
+ * turns, so a minority that leaks does not bend them, however often it is restarted: an instance counts once in each bin, with the
+ * mean of its lives. Restarts at different times separate time from age; where all processes started together, either course
+ * may take up both.
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import { binnedMedians, reorderedMedian } from "../series/medians.js";
@@ -36,6 +38,9 @@ interface Course {
   readonly firstAge: number;
 }
 
+/** The lives of each instance. */
+type Instances = readonly (readonly { readonly course: Course; readonly at: number }[])[];
+
 /** In a window, by bins of it. The mean levels stay; requests are left out. */
 export function withoutSiblings(
   processes: readonly Unloaded[],
@@ -51,16 +56,23 @@ export function withoutSiblings(
   });
   const byTime = new Float64Array(BINS + 1);
   const byAge = new Float64Array(2 * BINS + 2);
-  const overTime = alongCourse(courses, byTime, ({ firstTime }) => firstTime);
-  const overAge = alongCourse(courses, byAge, ({ firstAge }) => firstAge);
-  const both = { byTime, byAge, rests: new Float64Array(overTime.starts.at(-1) as number) };
+  const instances = byInstance(processes, courses);
+  const overTime = alongCourse(instances, byTime, ({ firstTime }) => firstTime);
+  const overAge = alongCourse(instances, byAge, ({ firstAge }) => firstAge);
+  const both = {
+    byTime,
+    byAge,
+    rests: new Float64Array(
+      Math.max(BINS + 1, overTime.starts.at(-1) as number, overAge.starts.at(-1) as number),
+    ),
+  };
   const offsets = new Float64Array(courses.length);
   for (let round = 0; round < ROUNDS; round++) {
     courses.forEach((course, at) => {
       offsets[at] = restOf(course, both);
     });
-    refine(courses, offsets, both, overTime);
-    refine(courses, offsets, both, overAge);
+    refine(instances, offsets, both, overTime);
+    refine(instances, offsets, both, overAge);
   }
   const shares = sharesOf(processes, courses, byTime, byAge);
   return processes.map(({ process }, at) => {
@@ -78,6 +90,17 @@ export function withoutSiblings(
     }
     return { process, rss: { times, values }, work: null };
   });
+}
+
+function byInstance(processes: readonly Unloaded[], courses: readonly Course[]): Instances {
+  const instances = new Map<string, { course: Course; at: number }[]>();
+  courses.forEach((course, at) => {
+    const { instance } = (processes[at] as Unloaded).process;
+    const lives = instances.get(instance) ?? [];
+    lives.push({ course, at });
+    instances.set(instance, lives);
+  });
+  return [...instances.values()];
 }
 
 /** By instance: how strongly it follows the course over time. */
@@ -126,26 +149,40 @@ function restOf({ levels, firstTime, firstAge }: Course, { byTime, byAge, rests 
 
 /** Adds to one of both courses the median of what is left at each of its bins. */
 function refine(
-  courses: readonly Course[],
+  instances: Instances,
   offsets: Float64Array,
   { byTime, byAge, rests }: Both,
   along: Along,
 ): void {
-  const next = along.starts.slice();
-  courses.forEach((each, at) => {
-    const { levels, firstTime, firstAge } = each;
-    const shift = along.firstOf(each) - firstTime;
-    const offset = offsets[at] as number;
-    for (let bin = Math.max(0, firstTime); bin < levels.length; bin++) {
-      const level = levels[bin] as number;
-      if (!Number.isNaN(level)) {
-        const age = bin - firstTime + firstAge;
-        const place = next[bin + shift] as number;
-        next[bin + shift] = place + 1;
-        rests[place] = level - offset - (byTime[bin] as number) - (byAge[age] as number);
+  const next = along.starts.slice(0, -1);
+  const sums = new Float64Array(along.course.length);
+  const counts = new Int32Array(along.course.length);
+  for (const lives of instances) {
+    sums.fill(0);
+    counts.fill(0);
+    for (const { course, at } of lives) {
+      const { levels, firstTime, firstAge } = course;
+      const shift = along.firstOf(course) - firstTime;
+      const offset = offsets[at] as number;
+      for (let bin = Math.max(0, firstTime); bin < levels.length; bin++) {
+        const level = levels[bin] as number;
+        if (!Number.isNaN(level)) {
+          const age = bin - firstTime + firstAge;
+          const rest = level - offset - (byTime[bin] as number) - (byAge[age] as number);
+          sums[bin + shift] = (sums[bin + shift] as number) + rest;
+          counts[bin + shift] = (counts[bin + shift] as number) + 1;
+        }
       }
     }
-  });
+    for (let bin = 0; bin < counts.length; bin++) {
+      const count = counts[bin] as number;
+      if (count > 0) {
+        const place = next[bin] as number;
+        next[bin] = place + 1;
+        rests[place] = (sums[bin] as number) / count;
+      }
+    }
+  }
   for (let bin = 0; bin < along.course.length; bin++) {
     const [start, end] = [along.starts[bin] as number, along.starts[bin + 1] as number];
     if (end > start) {
@@ -156,19 +193,25 @@ function refine(
 
 /** Where the rests of each bin of a course begin, so that they need no lists. */
 function alongCourse(
-  courses: readonly Course[],
+  instances: Instances,
   course: Float64Array,
   firstOf: (course: Course) => number,
 ): Along {
   const starts = new Int32Array(course.length + 1);
-  for (const each of courses) {
-    const { levels, firstTime } = each;
-    const shift = firstOf(each) - firstTime;
-    for (let bin = Math.max(0, firstTime); bin < levels.length; bin++) {
-      if (!Number.isNaN(levels[bin])) {
-        starts[bin + shift + 1] = (starts[bin + shift + 1] as number) + 1;
+  for (const lives of instances) {
+    const seen = new Uint8Array(course.length);
+    for (const { course: each } of lives) {
+      const { levels, firstTime } = each;
+      const shift = firstOf(each) - firstTime;
+      for (let bin = Math.max(0, firstTime); bin < levels.length; bin++) {
+        if (!Number.isNaN(levels[bin])) {
+          seen[bin + shift] = 1;
+        }
       }
     }
+    seen.forEach((is, bin) => {
+      starts[bin + 1] = (starts[bin + 1] as number) + is;
+    });
   }
   for (let bin = 1; bin < starts.length; bin++) {
     starts[bin] = (starts[bin] as number) + (starts[bin - 1] as number);

@@ -6,6 +6,7 @@ import {
   formatShare,
   formatUtcTime,
 } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type {
   FleetDiagnosisJson,
@@ -48,7 +49,15 @@ interface About {
   readonly change: FleetDiagnosisJson["change"] | null;
   readonly suspects: readonly FleetSuspectJson[];
   readonly by: "requests" | "day" | "unknown";
+  /** How far the requests move the memory of a process of the newest version, and what it has; 0: unknown. */
+  readonly loadBytes: Bytes;
+  readonly levelBytes: Bytes;
+  /** Of the accused version; 0: its growth does not follow the requests. */
+  readonly bytesPerRequest: Bytes;
 }
+
+/** Requests that move a smaller share of a process's memory are not mentioned. */
+const LEAST_OF_LEVEL = 0.05;
 
 /** "checkout leaks 4.2 MiB/h on all 5 instances since 2.42.0, at price_for (prices.py:73); the first reaches its limit ..." */
 export function fleetSummary(
@@ -76,7 +85,9 @@ export function fleetSummary(
       next === undefined || next.msToLimit === 0
         ? ""
         : `; the first instance reaches its limit in ${formatDuration(next.msToLimit)}`;
-    return `${service} leaks ${formatGrowth(rate * HOUR_MS)} on ${where} ${since}${line}${limit}.`;
+    const perRequest =
+      about.bytesPerRequest > 0 ? `, ${formatBytes(about.bytesPerRequest)} a request` : "";
+    return `${service} leaks ${formatGrowth(rate * HOUR_MS)} on ${where}${perRequest} ${since}${line}${limit}.`;
   }
   const newest = versions.at(-1);
   const name = newest?.version ? `Version ${newest.version} of ${service}` : service;
@@ -92,7 +103,9 @@ export function fleetSummary(
     case "short":
       return `${name} has too few readings for a verdict.`;
     default:
-      return `${name} does not grow.${step}`;
+      return about.loadBytes > LEAST_OF_LEVEL * about.levelBytes
+        ? `${name} does not grow: its memory follows the request rate, by up to ${formatBytes(about.loadBytes)} on each instance.${step}`
+        : `${name} does not grow.${step}`;
   }
 }
 
@@ -100,7 +113,7 @@ export function fleetSummary(
 export function fleetEvidence(about: About): FleetDiagnosisJson["evidence"] {
   const { versions, change, by } = about;
   const load = {
-    requests: "Memory that follows the request rate was removed.",
+    requests: `Memory that follows the request rate was removed: up to ${formatBytes(about.loadBytes)} of each process.`,
     day: "Memory that follows the daily load was removed.",
     unknown: "The daily load is unknown.",
   }[by];

@@ -81,7 +81,8 @@ export function readInode(path: string): number | null {
   return orNull(() => statSync(path).ino);
 }
 
-function orNull<Value>(read: () => Value): Value | null {
+/** The result; null if the process has ended, or its files are not readable. */
+export function orNull<Value>(read: () => Value): Value | null {
   try {
     return read();
   } catch (error) {

@@ -102,6 +102,12 @@ export function formatCount(count: number, shortenedFrom = 100_000): string {
   return `${count < 0 ? "-" : ""}${threeDigits(magnitude / step)} ${letter}`;
 }
 
+/** "0.25 requests/s", "12.4 requests/s", "120 k requests/s". */
+export function formatRequestRate(perSecond: number): string {
+  const rate = Math.abs(perSecond) < 99.95 ? threeDigits(perSecond) : formatCount(perSecond);
+  return `${rate} requests/s`;
+}
+
 /** All digits: "1,204,567". */
 export function formatExactCount(count: number): string {
   return Math.round(count).toLocaleString("en-US");

@@ -72,6 +72,8 @@ export interface FleetLeakJson extends FleetRateJson {
   /** Running instances of `version` that leak, and all that run. */
   affectedInstances: number;
   runningInstances: number;
+  /** Set if the growth follows the number of requests more closely than time. */
+  bytesPerRequest?: Bytes;
 }
 
 /** How many instances of a young version, running for how long, are enough for a decision about it. */

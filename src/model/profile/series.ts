@@ -4,7 +4,8 @@ import { LEDGER_PARTS, type LedgerPartName } from "./ledger.js";
 /** Metrics that the recorder reads of a process at its polls. Bytes unless the name says otherwise.
  * The names are the recording's and the store's: a metric is stored under exactly this name.
  * `memoryWaitShare`: part of the last ten seconds in which a process of the control group waited for memory, 0 to 1.
- * `deviceBytes`: on all devices, as the driver counts it. */
+ * `deviceBytes`: on all devices, as the driver counts it.
+ * `requestsPerSecond`: since the reading before, where the program counts its requests (linux/memory/request_count.ts). */
 const POLLED = [
   "rssBytes",
   "anonRssBytes",
@@ -37,6 +38,7 @@ const POLLED = [
   "cgroupMaxEvents",
   "memoryWaitShare",
   "deviceBytes",
+  "requestsPerSecond",
 ] as const;
 
 /** Metrics of a process's device allocators, by device: bytes, shares and counts as in `tidemark gpu PID`. */

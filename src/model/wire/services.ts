@@ -24,7 +24,7 @@ export const EVENTS_PATH = "/api/v1/events";
 
 /**
  * The metrics of a series: RSS of the whole program, its PSS, live bytes by the agent's samples, the ledger, RSS by kind of
- * page (which needs no agent), or memory on devices as their driver counts it.
+ * page (which needs no agent), memory on devices as their driver counts it, or requests a second where the program counts them.
  */
 export const SERIES_NAMES = [
   "rssBytes",
@@ -33,6 +33,7 @@ export const SERIES_NAMES = [
   "ledger",
   "pages",
   "deviceBytes",
+  "requestsPerSecond",
 ] as const;
 export type SeriesName = (typeof SERIES_NAMES)[number];
 
@@ -61,8 +62,8 @@ export interface SeriesAnswer {
   readonly stepMs: Millis;
   readonly groups: readonly {
     readonly group: string;
-    /** By step; null: no instance reported. */
-    readonly values: readonly (Bytes | null)[];
+    /** By step, in the unit of the name; null: no instance reported. */
+    readonly values: readonly (number | null)[];
   }[];
 }
 

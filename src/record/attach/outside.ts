@@ -12,6 +12,7 @@ import type { MetricRow } from "../../recording/writer.js";
 import type { DeviceUse } from "../devices/device_use.js";
 import { MemoryWatch } from "../process/memory_watch.js";
 import { ProcessTree, type SparsePoll, type TreePoll } from "../process/process_tree.js";
+import { RequestRates } from "../process/request_rates.js";
 import { type BegunRecording, beginRecording, type RecordingStart } from "./begun_recording.js";
 
 interface OutsideOptions extends RecordingStart {
@@ -39,6 +40,7 @@ export class OutsideRecording {
   readonly #memory: MemoryWatch;
   readonly #startedBelowMs: (pid: Pid) => Millis;
   readonly #addDeviceUse: ((poll: TreePoll) => void) | undefined;
+  readonly #requests: RequestRates;
   #polls = 0;
   #searchedMs: Millis = 0;
   /** Processes that ran out of memory so far. */
@@ -72,6 +74,7 @@ export class OutsideRecording {
       programStartedMs,
     );
     this.#memory = new MemoryWatch(pid, texts);
+    this.#requests = new RequestRates(startedMs);
   }
 
   /** @returns false once the program has ended; its recording can then be closed. */
@@ -83,6 +86,7 @@ export class OutsideRecording {
       this.#memory.isTight ? null : this.#sparse(),
     );
     this.#addDeviceUse?.(poll);
+    this.#requests.poll(poll);
     const lives = this.#tree.livingPids.includes(this.#pid);
     const ends = this.#memory.poll(poll, lives);
     this.memoryEnds.push(...ends);

@@ -13,6 +13,7 @@ import { LedgerTurns } from "../process/ledger_turns.js";
 import { MemoryWatch } from "../process/memory_watch.js";
 import type { PoolWatch } from "../process/pool_watch.js";
 import { ProcessTree, type TreePoll } from "../process/process_tree.js";
+import { RequestRates } from "../process/request_rates.js";
 import { SuspectWatch } from "../process/suspect_watch.js";
 import { LEAST_ROOM } from "./hand_over.js";
 
@@ -62,6 +63,7 @@ export class Recorder {
   readonly #cpu = processCpu();
   readonly #memory: MemoryWatch;
   readonly #addDeviceUse: ((poll: TreePoll) => void) | undefined;
+  readonly #requests: RequestRates;
   readonly #suspects: SuspectWatch;
   #highest: { readonly timeMs: TimeMs; readonly bytes: Bytes } | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -102,6 +104,7 @@ export class Recorder {
     );
     this.#memory = new MemoryWatch(options.pid, options.texts);
     this.#addDeviceUse = options.deviceUse?.reader();
+    this.#requests = new RequestRates(options.startedMs);
     this.#suspects = new SuspectWatch({
       root: options.pid,
       startMs: options.startedMs,
@@ -308,6 +311,7 @@ export class Recorder {
     this.#options.pool?.poll(poll);
     this.#options.devices?.poll(poll);
     this.#addDeviceUse?.(poll);
+    this.#requests.poll(poll);
     this.#pollMemory(poll);
     this.#take(poll);
     if (elapsedMs - this.#flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {

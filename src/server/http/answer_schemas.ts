@@ -433,16 +433,9 @@ export const ANSWER_SCHEMAS = {
               values: {
                 type: "array",
                 items: {
-                  anyOf: [
-                    {
-                      $ref: "#/components/schemas/Bytes",
-                    },
-                    {
-                      type: "null",
-                    },
-                  ],
+                  type: ["number", "null"],
                 },
-                description: "By step; null: no instance reported.",
+                description: "By step, in the unit of the name; null: no instance reported.",
               },
             },
             required: ["group", "values"],
@@ -455,7 +448,15 @@ export const ANSWER_SCHEMAS = {
     },
     SeriesName: {
       type: "string",
-      enum: ["rssBytes", "pssBytes", "liveBytes", "ledger", "pages", "deviceBytes"],
+      enum: [
+        "rssBytes",
+        "pssBytes",
+        "liveBytes",
+        "ledger",
+        "pages",
+        "deviceBytes",
+        "requestsPerSecond",
+      ],
     },
     HeatMapAnswer: {
       type: "object",
@@ -1401,6 +1402,10 @@ export const ANSWER_SCHEMAS = {
         },
         runningInstances: {
           type: "number",
+        },
+        bytesPerRequest: {
+          $ref: "#/components/schemas/Bytes",
+          description: "Set if the growth follows the number of requests more closely than time.",
         },
       },
       required: [

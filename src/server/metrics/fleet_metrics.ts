@@ -57,6 +57,11 @@ export async function fleetMetrics(store: Store): Promise<MetricFamily[]> {
       "GPU memory of instances and their children, as the driver counts it.",
       (row) => row.deviceBytes,
     ),
+    gauge(
+      "tidemark_requests_per_second",
+      "Requests of instances that count them.",
+      (row) => row.requestsPerSecond,
+    ),
     byName("tidemark_part_bytes", "RSS by part of the ledger.", "part", (row) => row.parts),
     gauge(
       "tidemark_growth_bytes_per_hour",
@@ -139,6 +144,7 @@ function sumOf(a: VersionGauges, b: VersionGauges): VersionGauges {
     rssBytes: sum(a.rssBytes, b.rssBytes),
     pssBytes: sum(a.pssBytes, b.pssBytes),
     deviceBytes: sum(a.deviceBytes, b.deviceBytes),
+    requestsPerSecond: sum(a.requestsPerSecond, b.requestsPerSecond),
     liveBytes: sum(a.liveBytes, b.liveBytes),
     parts: counts(a.parts, b.parts),
     growthBytesPerHour: sum(a.growthBytesPerHour, b.growthBytesPerHour),

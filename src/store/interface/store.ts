@@ -133,6 +133,8 @@ export interface VersionGauges {
   readonly liveBytes: Bytes | null;
   /** On GPUs, as their driver counts it. */
   readonly deviceBytes: Bytes | null;
+  /** Of the instances that count their requests. */
+  readonly requestsPerSecond: number | null;
   readonly limitBytes: Bytes | null;
   readonly growthBytesPerHour: number | null;
   /** Of the instance that reaches its limit first. */

@@ -17,11 +17,16 @@ const CHARTS = {
   instance: { label: "By instance", name: "rssBytes", by: "instance" },
   ledger: { label: "By part of RSS", name: "ledger", by: "part" },
   devices: { label: "GPU memory", name: "deviceBytes", by: "version" },
+  requests: { label: "Requests", name: "requestsPerSecond", by: "version" },
   live: { label: "Live bytes", name: "liveBytes", by: "version" },
 } as const satisfies Record<string, { label: string; name: SeriesName; by: SeriesGroup }>;
-/** Of the chart without a curve. */
-const NO_DEVICES =
-  "No instance held GPU memory in this time. tidemark watch reads it from nvidia-smi on each host.";
+/** Of a chart without a curve. */
+const EMPTY: Readonly<Partial<Record<ChartName, string>>> = {
+  devices:
+    "No instance held GPU memory in this time. tidemark watch reads it from nvidia-smi on each host.",
+  requests:
+    "No instance counted its requests in this time. tidemark watch reads the count of tidemark.traffic, the middleware of the Python package.",
+};
 type ChartName = keyof typeof CHARTS;
 
 interface CourseProps {
@@ -100,7 +105,7 @@ export function Course({ name, range, theme, address, hasRss, instances }: Cours
           answer={query.data}
           theme={theme}
           isStacked={by === "part"}
-          empty={chart === "devices" ? NO_DEVICES : "Nothing was reported in this time."}
+          empty={EMPTY[chart] ?? "Nothing was reported in this time."}
           nameOf={nameOf}
           choose={choose}
         />

@@ -1,8 +1,8 @@
-/** Memory of a service over time, a line for each group or, of the ledger's parts, stacked. A drag chooses a range. */
+/** Memory or requests of a service over time, a line for each group or, of the ledger's parts, stacked. A drag chooses a range. */
 import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import type { SeriesAnswer } from "../../../src/model/wire/services.js";
-import { formatBytes, formatWallClock } from "../format/numbers.js";
+import { formatBytes, formatRequestRate, formatWallClock } from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { axes, chartColours, followWidth } from "../timeline/chart.js";
 import type { TimeRange } from "./frame/timeRange.js";
@@ -29,6 +29,7 @@ interface Curve {
 
 export function SeriesChart({ answer, theme, isStacked, empty, nameOf, choose }: SeriesChartProps) {
   const { startMs, stepMs } = answer;
+  const format = answer.name === "requestsPerSecond" ? formatRequestRate : formatBytes;
   const { curves, leftOut } = useMemo(
     () => curvesOf(answer, isStacked, nameOf),
     [answer, isStacked, nameOf],
@@ -56,6 +57,7 @@ export function SeriesChart({ answer, theme, isStacked, empty, nameOf, choose }:
       colours,
       isStacked,
       startMs,
+      format,
       setAt,
       choose,
     });
@@ -64,7 +66,7 @@ export function SeriesChart({ answer, theme, isStacked, empty, nameOf, choose }:
       stopFollowing();
       chart.destroy();
     };
-  }, [curves, steps, theme, isStacked, startMs, stepMs, choose]);
+  }, [curves, steps, theme, isStacked, startMs, stepMs, format, choose]);
 
   const shown = at ?? lastKnown(curves);
   return (
@@ -72,7 +74,7 @@ export function SeriesChart({ answer, theme, isStacked, empty, nameOf, choose }:
       <figcaption className="timeline-legend" ref={legend}>
         {curves.map(({ name, values, className }) => (
           <span key={name} className={`key ${className}`}>
-            {name} {valueText(values[shown])}
+            {name} {valueText(values[shown], format)}
           </span>
         ))}
         {leftOut > 0 && <span className="missing">and {leftOut} smaller ones</span>}
@@ -85,7 +87,7 @@ export function SeriesChart({ answer, theme, isStacked, empty, nameOf, choose }:
           ref={host}
           className="chart"
           role="img"
-          aria-label="Chart of memory over time"
+          aria-label={`Chart of ${answer.name === "requestsPerSecond" ? "requests" : "memory"} over time`}
           data-testid="series"
         />
       ) : (
@@ -95,8 +97,8 @@ export function SeriesChart({ answer, theme, isStacked, empty, nameOf, choose }:
   );
 }
 
-function valueText(value: number | null | undefined): string {
-  return value === null || value === undefined ? "–" : formatBytes(value);
+function valueText(value: number | null | undefined, format: (value: number) => string): string {
+  return value === null || value === undefined ? "–" : format(value);
 }
 
 function curvesOf(
@@ -131,12 +133,13 @@ interface Drawing {
   readonly colours: readonly string[];
   readonly isStacked: boolean;
   readonly startMs: number;
+  readonly format: (value: number) => string;
   readonly setAt: (at: number | null) => void;
   readonly choose: (range: TimeRange) => void;
 }
 
 function drawn(host: HTMLElement, drawing: Drawing): uPlot {
-  const { times, curves, colours, isStacked, startMs, setAt, choose } = drawing;
+  const { times, curves, colours, isStacked, startMs, format, setAt, choose } = drawing;
   const lines = curves.map(({ values, name }, index) => ({
     label: name,
     stroke: colours[index] ?? "",
@@ -160,7 +163,7 @@ function drawn(host: HTMLElement, drawing: Drawing): uPlot {
       legend: { show: false },
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
       scales: { x: { time: false }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 1] } },
-      axes: axes(chartColours(host), startMs, false, 4),
+      axes: axes(chartColours(host), startMs, false, 4, format),
       series: [
         {},
         ...lines.map(({ label, stroke }) => ({

@@ -44,6 +44,7 @@ export function axes(
   startMs: number,
   compact: boolean,
   lines: number,
+  format: (value: number) => string = formatBytes,
 ): uPlot.Axis[] {
   const font = "11px system-ui, sans-serif";
   const line = { stroke: colours.grid, width: 1 };
@@ -73,7 +74,7 @@ export function axes(
       ticks: { show: false },
       space: 34,
       splits: (_chart, _axis, _min, max) => byteSplits(max, lines),
-      values: (_, splits) => splits.map((bytes) => (bytes === 0 ? "0" : formatBytes(bytes))),
+      values: (_, splits) => splits.map((bytes) => (bytes === 0 ? "0" : format(bytes))),
     },
   ];
 }

@@ -1,6 +1,6 @@
 /**
- * What the fleet's diagnosis needs from the store: the RSS of each process, its start, version and limit, and what its
- * own diagnosis found; and the live bytes of lines, which only services that leak need.
+ * What the fleet's diagnosis needs from the store: the RSS of each process, its requests, start, version and limit, and what
+ * its own diagnosis found; and the live bytes of lines, which only services that leak need.
  *
  * Steps are short in the last hour and longer before, so that each of the diagnosis's windows (1 h, 6 h, 1 d, 7 d) has about
  * a hundred of them, and a process of two weeks about 900.
@@ -22,7 +22,7 @@ import type { RowReader, Rows } from "../row_database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
 import { CARRY_MS, windowValues, within } from "./gauge.js";
 import { framesOfStacks } from "./profile.js";
-import { byService, processOf, type StoredProcess } from "./stored_process.js";
+import { byService, processOf, readingsIn, type StoredProcess } from "./stored_process.js";
 
 const MINUTE_MS: Millis = 60_000;
 const HOUR_MS: Millis = 60 * MINUTE_MS;
@@ -34,6 +34,8 @@ const STEPS = [
   { sinceMs: DAY_MS, stepMs: 15 * MINUTE_MS },
 ] as const;
 const LONGEST_STEP_MS: Millis = 30 * MINUTE_MS;
+/** Of a coarser tier. */
+const SHORTEST_BUCKET_MS: Millis = 10 * MINUTE_MS;
 /** Short at the end: an agent may have been there for an hour only. */
 const SITE_STEPS = [
   { sinceMs: 6 * HOUR_MS, stepMs: 6 * MINUTE_MS },
@@ -78,7 +80,7 @@ export async function fleetEvidence(
   const metrics = database.union("metrics", database.daysIn(window.startMs, window.endMs), {
     ...within(window),
     of: `s.service IN (${names})`,
-    names: ["treeRssBytes", "cgroupLimitBytes"],
+    names: ["treeRssBytes", "cgroupLimitBytes", "requestsPerSecond"],
   });
   const rows = await database.query(
     `WITH root AS (
@@ -97,10 +99,11 @@ export async function fleetEvidence(
       newest AS (
         SELECT series_id, max(ts_ms + greatest(0, carry_ms - ${CARRY_MS})) FILTER (name = 'treeRssBytes') AS last_ms,
           arg_max(value, ts_ms) FILTER (name = 'cgroupLimitBytes') AS limit_bytes
-        FROM metrics GROUP BY series_id)
-    SELECT root.*, rss.times, rss.vals, newest.last_ms, newest.limit_bytes,
+        FROM metrics GROUP BY series_id),
+      requests AS (${requestsSql(metrics, names)})
+    SELECT root.*, rss.times, rss.vals, requests.times AS request_times, requests.vals AS request_vals, newest.last_ms, newest.limit_bytes,
       v.kind, v.limit_bytes AS verdict_limit, h.holders
-    FROM root JOIN rss USING (series_id) JOIN newest USING (series_id)
+    FROM root JOIN rss USING (series_id) JOIN newest USING (series_id) LEFT JOIN requests USING (series_id)
       LEFT JOIN verdicts v ON v.stream = root.stream
       LEFT JOIN verdict_holders h ON h.stream = root.stream
     ORDER BY root.started_ms, root.stream`,
@@ -112,6 +115,23 @@ export async function fleetEvidence(
   return byService(services, window, rows, evidenceOf);
 }
 
+/**
+ * Requests a second of each program: the sum over its processes, which are read at the same moments, as a mean over steps. Rows of
+ * coarser tiers are means, too, over the time for which they hold.
+ */
+function requestsSql(metrics: string, services: string): string {
+  const read = `CASE WHEN carry_ms > 0 THEN ts_ms // ${SHORTEST_BUCKET_MS} * ${SHORTEST_BUCKET_MS} ELSE ts_ms END`;
+  return `SELECT root_id AS series_id, list(ts ORDER BY ts) AS times, list(value ORDER BY ts) AS vals FROM (
+      SELECT root_id, avg(ts_ms) AS ts, sum(area) / sum(held) AS value FROM (
+        SELECT *, ${stepSql(STEPS, LONGEST_STEP_MS)} AS step FROM (
+          SELECT s.root_id, ${read} AS ts_ms, sum(value * greatest(1, carry_ms)) AS area, max(greatest(1, carry_ms)) AS held
+          FROM ${metrics} m JOIN series s USING (series_id)
+          WHERE m.name = 'requestsPerSecond' AND s.service IN (${services}) AND m.ts_ms >= $start_ms AND m.ts_ms < $end_ms
+          GROUP BY ALL))
+      GROUP BY root_id, step, ts_ms // step)
+    GROUP BY root_id`;
+}
+
 function evidenceOf(
   row: Rows[number],
   window: Window,
@@ -121,8 +141,7 @@ function evidenceOf(
   return {
     ...process,
     rss: readings,
-    // No sender reports requests.
-    requests: null,
+    requests: readingsIn(row, "request"),
     sites: [],
     kind: row.kind === null || row.kind === undefined ? null : (text("kind") as VerdictKind),
     holders: text("holders") === "" ? [] : (JSON.parse(text("holders")) as LineHolder[]),

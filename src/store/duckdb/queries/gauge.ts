@@ -67,6 +67,7 @@ const SOURCES: Readonly<
     ...{ ofRoot: false, carry: String(CARRY_MS) },
   },
   deviceBytes: { names: ["deviceBytes"], ofRoot: false, carry: String(CARRY_MS) },
+  requestsPerSecond: { names: ["requestsPerSecond"], ofRoot: false, carry: String(CARRY_MS) },
 };
 
 const OFTEN = Object.values(SOURCES)

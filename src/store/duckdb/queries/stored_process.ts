@@ -24,8 +24,6 @@ export function processOf(
 ): StoredProcess & { readonly readings: { readonly times: number[]; readonly values: number[] } } {
   const text = (name: string) => String(row[name] ?? "");
   const number = (name: string) => Number(row[name] ?? 0);
-  const list = (name: string) =>
-    Array.from((row[name] as unknown as { items: readonly number[] }).items, Number);
   const ended = number("ended_ms");
   const lastMs = number("last_ms");
   const runs = ended === 0 ? lastMs >= Math.min(endMs, Date.now()) - CARRY_MS : ended >= endMs;
@@ -37,8 +35,23 @@ export function processOf(
     startedMs: number("started_ms"),
     endedMs: runs ? null : ended || lastMs,
     limitBytes: number("limit_bytes") || number("verdict_limit"),
-    readings: { times: list("times"), values: list("vals") },
+    readings: readingsIn(row) ?? { times: [], values: [] },
   };
+}
+
+/** Of the columns `times` and `vals`, with a prefix if there is one; null: there are none. */
+export function readingsIn(
+  row: Rows[number],
+  prefix = "",
+): { readonly times: number[]; readonly values: number[] } | null {
+  const list = (name: string) => {
+    const found = row[prefix === "" ? name : `${prefix}_${name}`];
+    return found == null
+      ? null
+      : Array.from((found as unknown as { items: readonly number[] }).items, Number);
+  };
+  const [times, values] = [list("times"), list("vals")];
+  return times === null || values === null ? null : { times, values };
 }
 
 /** The evidence about each service from its rows, in the order of `services`. */

@@ -8,7 +8,11 @@ import { UNMEASURED } from "./services.js";
 
 const HOUR_MS = 3_600_000;
 const AHEAD_MS = 24 * HOUR_MS;
-const NAMES = ["treeRssBytes", "treePssBytes", "cgroupLimitBytes", "deviceBytes", "ledger.%"];
+/** Unlike RSS, unknown once a program reports them no more. */
+const BRIEF = ["deviceBytes", "requestsPerSecond"];
+const OFTEN = ["treeRssBytes", "treePssBytes", "cgroupLimitBytes", ...BRIEF];
+const NAMES = [...OFTEN, "ledger.%"];
+const listed = (names: readonly string[]) => names.map((name) => `'${name}'`).join(", ");
 
 /** As on the pages (services.ts): what the verdict said when it was made, with what has been used since. */
 const TIME_TO_LIMIT = `CASE
@@ -37,8 +41,8 @@ export async function versionGauges(database: RowReader, nowMs: TimeMs): Promise
       newest AS (
         SELECT series_id, name, arg_max(value, ts_ms) AS value FROM ${metrics}
         WHERE ts_ms >= $start_ms AND ts_ms < $end_ms
-          AND (name IN ('treeRssBytes', 'treePssBytes', 'cgroupLimitBytes', 'deviceBytes') OR name LIKE 'ledger.%')
-          AND (name <> 'deviceBytes' OR ts_ms >= $since_ms)
+          AND (name IN (${listed(OFTEN)}) OR name LIKE 'ledger.%')
+          AND (name NOT IN (${listed(BRIEF)}) OR ts_ms >= $since_ms)
         GROUP BY series_id, name
         UNION ALL
         SELECT series_id, 'live', arg_max(live_bytes, ts_ms) FROM ${profiles}
@@ -87,6 +91,7 @@ function combined(figures: Rows, verdicts: Rows): VersionGauges[] {
       found = {
         ...{ service, version, instances: 0, rssBytes: null, pssBytes: null, liveBytes: null },
         ...{ deviceBytes: null, growthBytesPerHour: null, limitBytes: null, msToLimit: null },
+        requestsPerSecond: null,
         ...{ parts: {}, verdicts: {} },
       };
       rows.set(key, found);
@@ -121,11 +126,15 @@ function combined(figures: Rows, verdicts: Rows): VersionGauges[] {
 }
 
 const FIELDS: Readonly<
-  Record<string, "rssBytes" | "pssBytes" | "limitBytes" | "liveBytes" | "deviceBytes">
+  Record<
+    string,
+    "rssBytes" | "pssBytes" | "limitBytes" | "liveBytes" | "deviceBytes" | "requestsPerSecond"
+  >
 > = {
   treeRssBytes: "rssBytes",
   treePssBytes: "pssBytes",
   cgroupLimitBytes: "limitBytes",
   live: "liveBytes",
   deviceBytes: "deviceBytes",
+  requestsPerSecond: "requestsPerSecond",
 };
