@@ -137,7 +137,7 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
       kind: isOneKernel ? "layer" : "rms",
       keepsInput: shape.normKernel === "diffusers",
       bias: false,
-      affine: true,
+      affine: shape.plainNorm !== true,
       wide: shape.wideNorm === true || shape.normKernel === "torch",
     } as const;
     const perHead = shape.queryKeyNorm === "head";

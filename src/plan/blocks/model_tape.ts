@@ -1,12 +1,12 @@
 /** The tape of a whole model, layer by layer, or of the layers of one pipeline stage. */
 
-import {
-  type EmbeddingShape,
-  type LayerShape,
-  layersOf,
-  type ModelShape,
-  type PatchLayer,
-  type TowerShape,
+import { layersOf } from "../shape/layers.js";
+import type {
+  EmbeddingShape,
+  LayerShape,
+  ModelShape,
+  PatchLayer,
+  TowerShape,
 } from "../shape/model_shape.js";
 import { type RecordedUnit, recordUnit, repeatUnit } from "../tape/repeat.js";
 import type { Parameter, Tensor } from "../tape/tape.js";

@@ -6,6 +6,7 @@ import type { LayerBuilder } from "./layer_builder.js";
 import { feedForward } from "./mlp.js";
 import { learnsCondition, modulate } from "./modulation.js";
 import { normalized } from "./norms.js";
+import { stateSpaceMixer } from "./state_space.js";
 
 export interface LayerPlace {
   readonly hidden: number;
@@ -30,9 +31,14 @@ export function transformerLayer(
       build.scatter(run(build.gather(input))),
     );
   };
-  const { attention: own, cross, mlp } = layer;
+  const { attention: own, beside, cross, mlp } = layer;
   if (own !== null) {
-    part((input) => attend(build, input, own, layer, place));
+    part((input) => {
+      const made = attend(build, input, own, layer, place);
+      return beside === undefined
+        ? made
+        : build.add(stateSpaceMixer(build, input, place.hidden, beside), made);
+    });
   }
   if (cross !== null && place.other !== null) {
     const { other } = place;

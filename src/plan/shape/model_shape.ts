@@ -46,6 +46,8 @@ export interface AttentionShape {
   readonly alwaysFused?: boolean;
   /** How norms of queries and keys are computed: one kernel (torch.nn.RMSNorm), or parts that keep the input, too. */
   readonly normKernel?: "torch" | "diffusers";
+  /** Norms of queries and keys have no weights (Llama 4, NanoChat). */
+  readonly plainNorm?: boolean;
   /** Norms of queries and keys are multiplied in fp32, as the layer's own (Gemma 3, OLMo 2). */
   readonly wideNorm?: boolean;
   /** Tokens that a position can see; 0: all before it. */
@@ -99,11 +101,15 @@ export interface MoeShape {
   readonly routerBias: boolean;
   /** The router computes in fp32, and what the experts made is weighted in fp32 (DeepSeek). */
   readonly wideRouter?: boolean;
+  /** Every expert computes the rows of all tokens, which the router's weights have multiplied (Llama 4). */
+  readonly runsAll?: true;
+  /** Width of the rows that experts read, between two matrices of the layer (Nemotron-H). */
+  readonly latent?: number;
 }
 
-/** State-space layer: Mamba 1 or 2. */
+/** State-space layer: Mamba 1 or 2, or a short convolution between two gates (LFM2), which has no state. */
 export interface StateSpaceShape {
-  readonly version: 1 | 2;
+  readonly version: 1 | 2 | "convolution";
   readonly inner: number;
   readonly state: number;
   readonly convolution: number;
@@ -115,6 +121,8 @@ export interface StateSpaceShape {
   readonly chunk: number;
   readonly convolutionBias: boolean;
   readonly bias: boolean;
+  /** The scan's output is multiplied with the gate, without a norm (Falcon-H1; version 2). */
+  readonly plainGate?: true;
   /** `mamba_ssm_dtype` of the configuration has 16 bits. */
   readonly narrowState?: boolean;
 }
@@ -140,6 +148,8 @@ export interface TransformerLayer {
   readonly parallel: boolean;
   readonly parallelNorms: 1 | 2;
   readonly attention: AttentionShape | null;
+  /** Reads what attention reads, and is added to its result (Falcon-H1). */
+  readonly beside?: StateSpaceShape;
   /** Attention to another tower's output (T5, Whisper). */
   readonly cross: AttentionShape | null;
   readonly mlp: MlpShape | MoeShape | null;
@@ -226,6 +236,8 @@ export type LayerShape =
 export interface LayerRun {
   readonly count: number;
   readonly layer: LayerShape;
+  /** Belongs to the layer before it, as the configuration counts them: the MLP after a state space (Jamba, Bamba). */
+  readonly isPart?: true;
 }
 
 /** Rows of learned vectors, or a projection of patches, before the first layer. */
@@ -292,33 +304,6 @@ export interface HeadShape {
 
 export type DType = "fp32" | "bf16" | "fp16" | "fp8" | "int8" | "int4" | "nf4";
 
-function isPart(layers: readonly LayerRun[], index: number): boolean {
-  const layer = layers[index]?.layer;
-  return (
-    layer?.kind === "transformer" &&
-    layer.attention === null &&
-    layers[index - 1]?.layer.kind === "state-space"
-  );
-}
-
-/** Layers as the configuration counts them: the MLP after a state space is part of its layer (Jamba, Bamba). */
-export function layerCount({ layers }: Pick<TowerShape, "layers">): number {
-  return layers.reduce((sum, { count }, index) => sum + (isPart(layers, index) ? 0 : count), 0);
-}
-
-/** One by one, each with its parts. */
-export function layersOf({ layers }: Pick<TowerShape, "layers">): LayerShape[][] {
-  const all: LayerShape[][] = [];
-  for (const [index, { count, layer }] of layers.entries()) {
-    if (isPart(layers, index)) {
-      all.at(-1)?.push(layer);
-    } else {
-      all.push(...Array.from({ length: count }, () => [layer]));
-    }
-  }
-  return all;
-}
-
 export interface QuantizedWeights {
   /** `quant_method` of the checkpoint. */
   readonly method?: string;
@@ -382,13 +367,4 @@ export interface ModelShape {
   readonly weightFiles?: { readonly parameters: number; readonly bytes: number };
   /** Sentences about what was assumed. */
   readonly remarks: readonly string[];
-}
-
-/** Whether the job decides the length of its sequences; images and audio have the sizes of the model. */
-export function readsText({ towers }: ModelShape): boolean {
-  return towers.some(({ positions }) => positions === "sequence");
-}
-
-export function isMoe(mlp: MlpShape | MoeShape): mlp is MoeShape {
-  return "experts" in mlp;
 }
