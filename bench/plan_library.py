@@ -19,6 +19,7 @@ CLASSES = {
     "vit": AutoModelForImageClassification,
     "resnet": AutoModelForImageClassification,
     "convnext": AutoModelForImageClassification,
+    "convnextv2": AutoModelForImageClassification,
     "dinov2": AutoModelForImageClassification,
     "swin": AutoModelForImageClassification,
     "clip": AutoModel,
@@ -54,7 +55,7 @@ def build(config, attention, dtype=torch.float32, device="cpu"):
         return build_diffusion(config, attention, dtype, device)
     config.use_cache = False
     kind = CLASSES.get(config.model_type, AutoModelForCausalLM)
-    without_attention = config.model_type in ("mamba", "mamba2", "falcon_mamba", "resnet", "convnext")
+    without_attention = config.model_type in ("mamba", "mamba2", "falcon_mamba", "resnet", "convnext", "convnextv2")
     kernel = {} if without_attention else {"attn_implementation": attention}
     with torch.device(device):
         return kind.from_config(config, dtype=dtype, **kernel)

@@ -24,7 +24,7 @@ import {
 import { olderLatentCache } from "./serve/latent.js";
 import { fillsShare, generates, servedShape } from "./serve/served_by.js";
 import { stagesOf } from "./serve/stages.js";
-import { readsText } from "./shape/layers.js";
+import { mixerOf, readsText } from "./shape/layers.js";
 import type { ModelShape, TowerShape } from "./shape/model_shape.js";
 import { hasMasterWeights, keepsWholeGradients } from "./train/states.js";
 import { withoutEffect } from "./without_effect.js";

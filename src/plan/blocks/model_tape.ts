@@ -18,6 +18,7 @@ import { LayerBuilder } from "./layer_builder.js";
 import { normalized } from "./norms.js";
 import { patchLayer } from "./patch_layers.js";
 import type { BlockRules } from "./rules.js";
+import { stageLayer } from "./stage_layers.js";
 import { stateSpaceLayer } from "./state_space.js";
 import { tensorLayer } from "./tensor_layer.js";
 import { transformerLayer } from "./transformer.js";
@@ -255,6 +256,8 @@ function oneLayer(
       return build.divided("attention", () => stateSpaceLayer(build, x, tower.hidden, layer));
     case "convolution":
       return convolutionLayer(build, x, layer);
+    case "stage":
+      return stageLayer(build, x, layer);
     case "tensors":
       return tensorLayer(build, x, layer, tower.hidden);
     case "unet-attention":
@@ -354,9 +357,14 @@ function biasOfPositions(
 function firstChannels({ layers }: TowerShape): { elements: number } {
   const [first] = layers;
   const layer = first?.layer;
-  return {
-    elements: layer?.kind === "convolution" ? layer.inputChannels * layer.inputSide ** 2 : 1,
-  };
+  switch (layer?.kind) {
+    case "convolution":
+      return { elements: layer.inputChannels * layer.inputSide ** 2 };
+    case "stage":
+      return { elements: layer.inputHidden * layer.inputSide ** 2 };
+    default:
+      return { elements: 1 };
+  }
 }
 
 /** trainable_token_indices: the forward pass copies the table to put the trained rows in. */

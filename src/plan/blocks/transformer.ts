@@ -34,10 +34,13 @@ export function transformerLayer(
   const { attention: own, beside, cross, mlp } = layer;
   if (own !== null) {
     part((input) => {
-      const made = attend(build, input, own, layer, place);
-      return beside === undefined
-        ? made
-        : build.add(stateSpaceMixer(build, input, place.hidden, beside), made);
+      if (beside === undefined) {
+        return attend(build, input, own, layer, place);
+      }
+      // Each reads the input times a factor of its own.
+      const scaled = (): Tensor => build.pointwise("scale", [input], []);
+      const mixed = stateSpaceMixer(build, scaled(), place.hidden, beside);
+      return build.add(mixed, attend(build, scaled(), own, layer, place));
     });
   }
   if (cross !== null && place.other !== null) {

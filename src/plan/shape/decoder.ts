@@ -143,7 +143,7 @@ function normOf(config: ModelConfig, { norm, wideNorm }: FamilyFacts): NormShape
   }
   return {
     kind: norm === "layer-parts" ? "layer-parts" : "layer",
-    bias: norm !== "layer-plain" && norm !== "layer-parts",
+    bias: norm === undefined || norm === "layer",
     affine: norm !== "layer-plain",
   };
 }
@@ -233,7 +233,7 @@ function denseLayers(config: ModelConfig, layers: number): boolean[] {
     return every((index) => !sparse.has(index));
   }
   const interval = config.optionalSize("interleave_moe_layer_step", "moe_layer_interval") ?? 1;
-  if (config.has("interleave_moe_layer_step", "moe_layer_interval")) {
+  if (config.has("interleave_moe_layer_step", "moe_layer_interval", "moe_layer_start_index")) {
     const from = config.count(0, "moe_layer_start_index");
     const end =
       config.values.moe_layer_end_index === -1
@@ -254,7 +254,9 @@ function denseLayers(config: ModelConfig, layers: number): boolean[] {
 /** Layers without RoPE have a 0 in `no_rope_layers`, or are every so many. */
 function turnedLayers(config: ModelConfig, layers: number): boolean[] {
   const listed = config.sizes("no_rope_layers");
-  const interval = config.optionalSize("no_rope_layer_interval");
+  const interval =
+    config.optionalSize("no_rope_layer_interval") ??
+    (config.family === "llama4_text" ? usualPattern(config.family) : undefined);
   return Array.from({ length: layers }, (_, index) =>
     listed.length === layers
       ? listed[index] !== 0
@@ -318,7 +320,7 @@ function usualPattern(family: string): number {
   }
   return /^(?:gemma2|gpt_oss)$/.test(family)
     ? 2
-    : /^(?:cohere2|olmo[23]|exaone4)$/.test(family)
+    : /^(?:cohere2|olmo[23]|exaone4|llama4_text)$/.test(family)
       ? 4
       : 0;
 }

@@ -3,7 +3,7 @@ import type { Activation, TransformerLayer } from "./model_shape.js";
 
 /** How a family differs from Llama; absent: as Llama. */
 export interface FamilyFacts {
-  readonly norm?: "rms" | "rms-plain" | "layer" | "layer-plain" | "layer-parts";
+  readonly norm?: "rms" | "rms-plain" | "layer" | "layer-no-bias" | "layer-plain" | "layer-parts";
   readonly placement?: TransformerLayer["placement"];
   readonly parallel?: 1 | 2;
   readonly plainMlp?: true;
@@ -73,15 +73,13 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   qwen3_vl_moe_text: { headNorm: "head" },
   deepseek_v2: { wideRouter: true },
   deepseek_v3: { wideRouter: true },
-  deepseek_v32: { wideRouter: true, indexer: true },
-  glm_moe_dsa: { wideRouter: true, indexer: true },
+  deepseek_v32: { wideRouter: true, indexer: true, alwaysMasked: true },
+  glm_moe_dsa: { wideRouter: true, indexer: true, alwaysMasked: true },
   mistral4: {},
   llama4_text: { headNorm: "head", plainNorm: true, runsAllExperts: true, oneShared: true },
   granite: {},
   granitemoe: {},
   granitemoeshared: {},
-  granite_swa: { sinks: true },
-  granitemoe_swa: { sinks: true },
   granitemoehybrid: {},
   falcon_h1: {},
   bamba: {},
@@ -95,7 +93,7 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   hunyuan_v1_dense: { headNorm: "head" },
   hunyuan_v1_moe: { headNorm: "head", wideRouter: true, oneShared: true },
   hy_v3: { headNorm: "head", wideRouter: true },
-  minimax_m2: { headNorm: "row" },
+  minimax_m2: { headNorm: "row", contiguous: true },
   mellum: { headNorm: "head" },
   solar_open: { wideRouter: true },
   lfm2: { norm: "rms", headNorm: "head", tied: true },
@@ -140,7 +138,7 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   olmo2: { placement: "after", headNorm: "row", wideNorm: true },
   olmo3: { placement: "after", headNorm: "row", wideNorm: true },
   exaone4: { placement: "after", headNorm: "head" },
-  flex_olmo: { placement: "after", headNorm: "row" },
+  flex_olmo: { placement: "after", headNorm: "row", wideNorm: true },
   olmoe: { headNorm: "row" },
   phi3: { fusedQkv: true, fusedMlp: true, contiguous: true },
   phimoe: { norm: "layer" },
@@ -227,7 +225,7 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
     tied: true,
   },
   mpt: {
-    norm: "layer",
+    norm: "layer-no-bias",
     plainMlp: true,
     activation: "gelu",
     fusedQkv: true,

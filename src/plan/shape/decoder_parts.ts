@@ -36,7 +36,7 @@ export function attentionOf(
     outputBias: outputBiasOf(config, facts),
     fused: facts.fusedQkv === true,
     rotary: facts.positions === undefined && !config.flag(false, "alibi"),
-    rotaryShare: config.fraction(1, "partial_rotary_factor", "rotary_pct"),
+    rotaryShare: rotaryShare(config),
     queryKeyNorm: config.flag(false, "use_qk_norm", "qk_layernorm")
       ? "head"
       : (facts.headNorm ?? "none"),
@@ -65,6 +65,12 @@ export function attentionOf(
     rotary: true,
     latent: { queryRank: config.count(0, "q_lora_rank"), kvRank: latentRank, rotarySize },
   };
+}
+
+/** Of the head; transformers 5 writes it among the parameters of RoPE. */
+function rotaryShare(config: ModelConfig): number {
+  const nested = config.part("rope_parameters")?.fraction(1, "partial_rotary_factor") ?? 1;
+  return config.fraction(nested, "partial_rotary_factor", "rotary_pct");
 }
 
 function outputBiasOf(config: ModelConfig, facts: FamilyFacts): boolean {
@@ -124,7 +130,7 @@ export function mlpOf(config: ModelConfig, facts: FamilyFacts, hidden: number): 
       "d_ff",
       "inner_dim",
     ) ?? 4 * hidden;
-  const width = config.flag(false, "block_auto_adjust_ff_dim") ? adjusted(config, named) : named;
+  const width = config.flag(config.family === "lfm2", "block_auto_adjust_ff_dim") ? adjusted(config, named) : named;
   const wanted = activationOf(config, facts.activation ?? "silu");
   // Gemma's configuration says "gelu" and runs the fused tanh approximation.
   return {

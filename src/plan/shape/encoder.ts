@@ -90,7 +90,9 @@ export function readEncoder(config: ModelConfig): EncoderRead {
   const longest = config.size("max_position_embeddings");
   const embedded = config.optionalSize("embedding_size") ?? hidden;
   const types =
-    config.family === "distilbert" ? 0 : config.count(isDeberta ? 0 : 2, "type_vocab_size");
+    /^(?:distilbert|mpnet)$/.test(config.family)
+      ? 0
+      : config.count(isDeberta ? 0 : 2, "type_vocab_size");
   const dropout = config.fraction(0.1, "hidden_dropout_prob", "dropout") > 0;
   const relative = isDeberta ? relativeRows(config) : 0;
   const attention = plainAttention(heads, hidden, {
@@ -133,7 +135,10 @@ export function readEncoder(config: ModelConfig): EncoderRead {
       finalNorm: null,
       otherParameters:
         poolerOf(config, hidden) +
-        (relative > 0 ? relativeParameters(config, { hidden, layers, relative }) : 0),
+        (relative > 0 ? relativeParameters(config, { hidden, layers, relative }) : 0) +
+        (config.family === "mpnet"
+          ? heads * config.count(32, "relative_attention_num_buckets")
+          : 0),
       ...(poolerOf(config, hidden) > 0 ? { otherBiases: hidden } : {}),
     },
     head: headOf(config, embedded === hidden ? null : embedded),
@@ -172,7 +177,9 @@ function relativeParameters(
   // Version 2 XLarge: a convolution of the embeddings beside the first layer, and a norm.
   const kernel = config.count(0, "conv_kernel_size");
   const convolution = kernel > 0 ? kernel * hidden * hidden + 3 * hidden : 0;
-  return relative * hidden + norm + layers * (keys + queries) + convolution;
+  // The first version's keys have no bias.
+  const noBias = first ? hidden : 0;
+  return relative * hidden + norm + layers * (keys + queries - noBias) + convolution;
 }
 
 /** Parameters between the encoder and the logits of a classifier: a pooler, or a dense layer of the head. */

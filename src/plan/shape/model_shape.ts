@@ -214,6 +214,30 @@ export interface PatchLayer {
   readonly dual: boolean;
 }
 
+/**
+ * A layer of an image model whose rows become fewer and wider from stage to stage (Swin, ConvNeXt): `side` rows along each
+ * side, `hidden` elements in each.
+ *
+ * `patches`: a convolution of the image, and a norm. `windows`: a transformer's layer, whose attention sees the rows of one
+ * window. `merging`: 2 x 2 rows as one, a norm and a matrix. `depthwise`: a convolution of each channel, then an MLP.
+ * `reduction`: a norm and a convolution of 2 x 2 rows. `pool`: the mean of all rows.
+ */
+export interface StageLayer {
+  readonly kind: "stage";
+  readonly block: "patches" | "windows" | "merging" | "depthwise" | "reduction" | "pool";
+  readonly side: number;
+  readonly hidden: number;
+  /** Of what it reads. */
+  readonly inputSide: number;
+  readonly inputHidden: number;
+  /** Of `windows`, whose learned distances have a table of `tableRows`; of `depthwise`, the MLP and the scale alone. */
+  readonly layer?: TransformerLayer;
+  readonly window?: number;
+  readonly tableRows?: number;
+  /** The MLP's activations are normalized by their size in the whole image (ConvNeXt V2). */
+  readonly responseNorm?: true;
+}
+
 /** A layer of a model without a reader: its matrices, and how many elements its other tensors have. */
 export interface TensorLayer {
   readonly kind: "tensors";
@@ -231,6 +255,7 @@ export type LayerShape =
   | ConvolutionLayer
   | UnetAttentionLayer
   | PatchLayer
+  | StageLayer
   | TensorLayer;
 
 export interface LayerRun {
