@@ -335,7 +335,7 @@ function embed(
 
 /**
  * T5 looks up a bias of each pair of positions once for all layers, and keeps the indices. `sdpa` gets a mask of zeros for
- * each head where the decoder reads the encoder.
+ * each head where the decoder reads the encoder. Pixtral has one mask between the images of a batch for all layers.
  */
 function biasOfPositions(
   { rules }: LayerBuilder,
@@ -346,6 +346,9 @@ function biasOfPositions(
   const [first] = layers;
   const shape = first?.layer.kind === "transformer" ? first.layer : null;
   const own = shape?.attention;
+  if (own?.joinsBatch === true && rules.attention === "sdpa") {
+    return [(rules.batch * positions) ** 2 * rules.computeBytes];
+  }
   if (own?.scoreBias !== "relative" || own.relativeRows !== undefined) {
     return [];
   }

@@ -13,7 +13,12 @@ const NORM: NormShape = { kind: "layer", bias: true, affine: true };
 export function stageLayer(build: LayerBuilder, x: Tensor, layer: StageLayer): Tensor {
   switch (layer.block) {
     case "patches":
-      return normalized(build, convolved(build, x, layer, layer.inputSide / layer.side), layer.hidden, NORM);
+      return normalized(
+        build,
+        convolved(build, x, layer, layer.inputSide / layer.side),
+        layer.hidden,
+        NORM,
+      );
     case "reduction":
       return convolved(build, normalized(build, x, layer.inputHidden, NORM), layer, 2);
     case "merging":
@@ -57,7 +62,12 @@ function merged(build: LayerBuilder, x: Tensor, layer: StageLayer): Tensor {
 }
 
 /** SwinLayer: the norm's rows are copied window by window, of which those at the edge are filled up. */
-function windows(build: LayerBuilder, x: Tensor, stage: StageLayer, layer: TransformerLayer): Tensor {
+function windows(
+  build: LayerBuilder,
+  x: Tensor,
+  stage: StageLayer,
+  layer: TransformerLayer,
+): Tensor {
   const { hidden, side, window = side, tableRows = 0 } = stage;
   const { attention: shape, mlp } = layer;
   if (shape === null || mlp === null) {
@@ -80,8 +90,7 @@ function windows(build: LayerBuilder, x: Tensor, stage: StageLayer, layer: Trans
     maskable: false,
     prefix: "",
   });
-  const dropped = (made: Tensor): Tensor =>
-    layer.dropout && dropout ? build.dropout(made) : made;
+  const dropped = (made: Tensor): Tensor => (layer.dropout && dropout ? build.dropout(made) : made);
   const attended = build.add(x, build.copy(dropped(mixed), x.elements));
   const fed = feedForward(build, normalized(build, attended, hidden, NORM), hidden, mlp);
   return build.add(attended, dropped(fed));
@@ -135,7 +144,13 @@ function withResponseNorm(
   const { tape, rules } = build;
   tape.part = "mlp";
   const group = "mlp" as const;
-  const up = build.linear(x, { name: "pwconv1", inputs: hidden, outputs: width, bias: true, group });
+  const up = build.linear(x, {
+    name: "pwconv1",
+    inputs: hidden,
+    outputs: width,
+    bias: true,
+    group,
+  });
   const active = build.activation(up, activation);
   const figures = rules.batch * width * active.itemBytes;
   const [product] = tape.op({

@@ -63,12 +63,13 @@ function attend(
 ): Tensor {
   const context =
     shape.bidirectional || !isText ? positions : Math.max(positions, build.rules.context);
+  const joined = shape.joinsBatch === true ? build.rules.batch : 1;
   const place = {
     shape,
     hidden,
     source: other?.output ?? input,
-    queries: positions,
-    keys: other?.positions ?? context,
+    queries: positions * joined,
+    keys: (other?.positions ?? context) * joined,
     dropout: build.rules.dropout && layer.attentionDropout,
     maskable: isText,
     prefix: other === null ? "" : CROSS,

@@ -130,7 +130,9 @@ export function mlpOf(config: ModelConfig, facts: FamilyFacts, hidden: number): 
       "d_ff",
       "inner_dim",
     ) ?? 4 * hidden;
-  const width = config.flag(config.family === "lfm2", "block_auto_adjust_ff_dim") ? adjusted(config, named) : named;
+  const width = config.flag(config.family === "lfm2", "block_auto_adjust_ff_dim")
+    ? adjusted(config, named)
+    : named;
   const wanted = activationOf(config, facts.activation ?? "silu");
   // Gemma's configuration says "gelu" and runs the fused tanh approximation.
   return {

@@ -89,16 +89,15 @@ export function readEncoder(config: ModelConfig): EncoderRead {
   const width = config.size("intermediate_size", "hidden_dim");
   const longest = config.size("max_position_embeddings");
   const embedded = config.optionalSize("embedding_size") ?? hidden;
-  const types =
-    /^(?:distilbert|mpnet)$/.test(config.family)
-      ? 0
-      : config.count(isDeberta ? 0 : 2, "type_vocab_size");
+  const types = /^(?:distilbert|mpnet)$/.test(config.family)
+    ? 0
+    : config.count(isDeberta ? 0 : 2, "type_vocab_size");
   const dropout = config.fraction(0.1, "hidden_dropout_prob", "dropout") > 0;
   const relative = isDeberta ? relativeRows(config) : 0;
   const attention = plainAttention(heads, hidden, {
     narrowSoftmax: true,
     ...(isDeberta
-      ? { contiguous: true, scoreBias: "relative", fused: config.family === "deberta" }
+      ? { contiguous: true, scoreBias: "relative", ...(config.family === "deberta" ? { fused: true, keyBias: false } : {}) }
       : {}),
     ...(relative > 0 ? { relativeRows: relative } : {}),
   });
@@ -177,9 +176,7 @@ function relativeParameters(
   // Version 2 XLarge: a convolution of the embeddings beside the first layer, and a norm.
   const kernel = config.count(0, "conv_kernel_size");
   const convolution = kernel > 0 ? kernel * hidden * hidden + 3 * hidden : 0;
-  // The first version's keys have no bias.
-  const noBias = first ? hidden : 0;
-  return relative * hidden + norm + layers * (keys + queries - noBias) + convolution;
+  return relative * hidden + norm + layers * (keys + queries) + convolution;
 }
 
 /** Parameters between the encoder and the logits of a classifier: a pooler, or a dense layer of the head. */

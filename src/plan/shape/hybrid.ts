@@ -3,7 +3,7 @@ import { invalidModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import { type DecoderShape, readDecoder } from "./decoder.js";
 import type { LayerRun, StateSpaceShape, TransformerLayer } from "./model_shape.js";
-import { mixerOf, RMS } from "./state_space_models.js";
+import { mixerOf } from "./state_space_models.js";
 
 /** What one layer has. */
 interface Parts {

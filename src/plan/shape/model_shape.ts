@@ -54,6 +54,8 @@ export interface AttentionShape {
   readonly window: number;
   /** Rows that see only each other, with a product of their own, and whose results are joined (windows of Qwen's images). */
   readonly blockRows?: number;
+  /** The rows of all samples of a batch are one sequence, with a mask between them (Pixtral). */
+  readonly joinsBatch?: true;
   /** Scores pass through tanh (Gemma 2): FlashAttention does so itself, and sdpa of transformers leaves it out. */
   readonly softCap: boolean;
   /** Learned or fixed additive bias of the scores (T5, ALiBi): needs a mask of scores. */

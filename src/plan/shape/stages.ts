@@ -28,7 +28,11 @@ const DEEPEST = 200;
 
 function stagesOf(config: ModelConfig, widths: readonly number[]): Stage[] {
   const depths = config.sizes("depths");
-  if (depths.length === 0 || depths.length !== widths.length || depths.some((each) => each > DEEPEST)) {
+  if (
+    depths.length === 0 ||
+    depths.length !== widths.length ||
+    depths.some((each) => each > DEEPEST)
+  ) {
     throw invalidModel(config.source, "depths do not match the widths of the stages");
   }
   return depths.map((depth, index) => ({ depth, hidden: widths[index] as number }));
@@ -51,7 +55,11 @@ function patches(config: ModelConfig, hidden: number): StageLayer {
   };
 }
 
-function towerOf(layers: readonly LayerRun[], hidden: number, changes: Partial<TowerShape>): TowerShape {
+function towerOf(
+  layers: readonly LayerRun[],
+  hidden: number,
+  changes: Partial<TowerShape>,
+): TowerShape {
   return {
     ...NO_TEXT,
     name: "encoder",
@@ -66,7 +74,13 @@ function towerOf(layers: readonly LayerRun[], hidden: number, changes: Partial<T
 const one = (layer: StageLayer): LayerRun => ({ count: 1, layer });
 
 function mlpOf(config: ModelConfig, width: number): MlpShape {
-  return { width, gated: false, activation: activationOf(config, "gelu"), bias: true, fused: false };
+  return {
+    width,
+    gated: false,
+    activation: activationOf(config, "gelu"),
+    bias: true,
+    fused: false,
+  };
 }
 
 /** Liu et al. 2021: windows whose rows attend to each other, and 2 x 2 rows that become one after each stage. */
@@ -74,7 +88,10 @@ function readSwin(config: ModelConfig): StageRead {
   const first = config.size("embed_dim");
   const heads = config.sizes("num_heads");
   const depths = config.sizes("depths");
-  const stages = stagesOf(config, depths.map((_, index) => first * 2 ** index));
+  const stages = stagesOf(
+    config,
+    depths.map((_, index) => first * 2 ** index),
+  );
   const window = config.count(7, "window_size") || 7;
   const bias = config.flag(true, "qkv_bias");
   const start = patches(config, first);
