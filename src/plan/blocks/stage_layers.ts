@@ -100,7 +100,7 @@ function windows(
 function depthwise(
   build: LayerBuilder,
   x: Tensor,
-  { hidden, side, responseNorm = false }: StageLayer,
+  { hidden, side, responseNorm }: StageLayer,
   { mlp, scales }: TransformerLayer,
 ): Tensor {
   if (mlp === null || "experts" in mlp) {
@@ -116,9 +116,10 @@ function depthwise(
     bias: true,
   });
   const normed = normalized(build, mixed, hidden, NORM);
-  const fed = responseNorm
-    ? withResponseNorm(build, normed, hidden, mlp)
-    : feedForward(build, normed, hidden, mlp);
+  const fed =
+    responseNorm === true
+      ? withResponseNorm(build, normed, hidden, mlp)
+      : feedForward(build, normed, hidden, mlp);
   build.tape.part = "residual";
   if (scales === 0) {
     return build.add(x, fed);

@@ -97,7 +97,11 @@ export function readEncoder(config: ModelConfig): EncoderRead {
   const attention = plainAttention(heads, hidden, {
     narrowSoftmax: true,
     ...(isDeberta
-      ? { contiguous: true, scoreBias: "relative", ...(config.family === "deberta" ? { fused: true, keyBias: false } : {}) }
+      ? {
+          contiguous: true,
+          scoreBias: "relative",
+          ...(config.family === "deberta" ? { fused: true, keyBias: false } : {}),
+        }
       : {}),
     ...(relative > 0 ? { relativeRows: relative } : {}),
   });

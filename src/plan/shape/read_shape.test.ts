@@ -130,7 +130,11 @@ describe("hostile configurations end in one line", () => {
     ["text for a flag", { ...llama, tie_word_embeddings: "yes" }, /tie_word_embeddings is "yes"/],
     ["text for a share", { ...llama, partial_rotary_factor: "half" }, /factor is "half"/],
     ["heads of BERT", { ...MODELS["bert-base"]?.config, num_attention_heads: 7 }, /7 heads do not/],
-    ["a family without a reader", { model_type: "segformer" }, /model_type "segformer" has no reader/],
+    [
+      "a family without a reader",
+      { model_type: "segformer" },
+      /model_type "segformer" has no reader/,
+    ],
     [
       "another task",
       {
