@@ -16,11 +16,15 @@ export function layerCount({ layers }: Pick<TowerShape, "layers">): number {
 /** One by one, each with its parts. */
 export function layersOf({ layers }: Pick<TowerShape, "layers">): LayerShape[][] {
   const all: LayerShape[][] = [];
+  let first: LayerShape[] = [];
   for (const { count, layer, isPart } of layers) {
     if (isPart === true) {
-      all.at(-1)?.push(layer);
+      (all.at(-1) ?? first).push(layer);
     } else {
-      all.push(...Array.from({ length: count }, () => [layer]));
+      all.push(
+        ...Array.from({ length: count }, (_, index) => [...(index === 0 ? first : []), layer]),
+      );
+      first = [];
     }
   }
   return all;

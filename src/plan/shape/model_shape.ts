@@ -263,7 +263,7 @@ export type LayerShape =
 export interface LayerRun {
   readonly count: number;
   readonly layer: LayerShape;
-  /** Belongs to the layer before it, as the configuration counts them: the MLP after a state space (Jamba, Bamba). */
+  /** Belongs to the layer before it (or the first one), as the configuration counts them: the MLP after a state space. */
   readonly isPart?: true;
 }
 

@@ -95,7 +95,7 @@ function readSwin(config: ModelConfig): StageRead {
   const window = config.count(7, "window_size") || 7;
   const bias = config.flag(true, "qkv_bias");
   const start = patches(config, first);
-  const layers: LayerRun[] = [one(start)];
+  const layers: LayerRun[] = [{ ...one(start), isPart: true }];
   let { side } = start;
   for (const [index, { depth, hidden }] of stages.entries()) {
     const ownHeads = heads[index] ?? 0;
@@ -145,7 +145,7 @@ function readConvNext(config: ModelConfig): StageRead {
   const stages = stagesOf(config, config.sizes("hidden_sizes"));
   const scaled = !isSecond && config.fraction(1e-6, "layer_scale_init_value") > 0;
   const start = patches(config, (stages[0] as Stage).hidden);
-  const layers: LayerRun[] = [one(start)];
+  const layers: LayerRun[] = [{ ...one(start), isPart: true }];
   let before: StageLayer = start;
   for (const [index, { depth, hidden }] of stages.entries()) {
     if (index > 0) {
