@@ -19,6 +19,7 @@ CLASSES = {
     "vit": AutoModelForImageClassification,
     "resnet": AutoModelForImageClassification,
     "convnext": AutoModelForImageClassification,
+    "convnextv2": AutoModelForImageClassification,
     "dinov2": AutoModelForImageClassification,
     "swin": AutoModelForImageClassification,
     "clip": AutoModel,
@@ -34,6 +35,11 @@ CLASSES = {
     "gemma3": AutoModelForImageTextToText,
     "paligemma": AutoModelForImageTextToText,
     "llava": AutoModelForImageTextToText,
+    "mistral3": AutoModelForImageTextToText,
+    "internvl": AutoModelForImageTextToText,
+    "idefics3": AutoModelForImageTextToText,
+    "smolvlm": AutoModelForImageTextToText,
+    "llama4": AutoModelForImageTextToText,
     "qwen2_vl": AutoModelForImageTextToText,
     "qwen2_5_vl": AutoModelForImageTextToText,
     "qwen3_vl": AutoModelForImageTextToText,
@@ -54,7 +60,7 @@ def build(config, attention, dtype=torch.float32, device="cpu"):
         return build_diffusion(config, attention, dtype, device)
     config.use_cache = False
     kind = CLASSES.get(config.model_type, AutoModelForCausalLM)
-    without_attention = config.model_type in ("mamba", "mamba2", "falcon_mamba", "resnet", "convnext")
+    without_attention = config.model_type in ("mamba", "mamba2", "falcon_mamba", "resnet", "convnext", "convnextv2")
     kernel = {} if without_attention else {"attn_implementation": attention}
     with torch.device(device):
         return kind.from_config(config, dtype=dtype, **kernel)
@@ -177,12 +183,31 @@ def image_and_text(config, batch, sequence):
         grid = torch.tensor([[1, side, side]] * batch)
         kinds = (ids == config.image_token_id).int()
         return {"pixel_values": pixels, "image_grid_thw": grid, "mm_token_type_ids": kinds, "input_ids": ids, "labels": ids}
+    if config.model_type in MERGED:
+        return merged_image(config, ids)
     pixels = torch.randn(batch, 3, vision.image_size, vision.image_size)
     side = vision.image_size // vision.patch_size
     rows = config.mm_tokens_per_image if config.model_type == "gemma3" else side**2
     ids[:, :rows] = config.image_token_index if hasattr(config, "image_token_index") else config.image_token_id
     kinds = (torch.arange(sequence) < rows).int().expand(batch, sequence)
     return {"pixel_values": pixels, "token_type_ids": kinds, "input_ids": ids, "labels": ids}
+
+
+# Families that join 2 x 2 rows of an image into one of the text.
+MERGED = ("mistral3", "internvl", "idefics3", "smolvlm", "llama4")
+
+
+def merged_image(config, ids):
+    vision, kind = config.vision_config, config.model_type
+    # Pixtral's configuration has the largest side, not that of an image.
+    image = 448 if kind == "mistral3" else vision.image_size
+    image, patch = (size if isinstance(size, int) else size[0] for size in (image, vision.patch_size))
+    pixels = torch.randn(ids.shape[0], 3, image, image)
+    ids[:, : (image // patch // 2) ** 2] = config.image_token_id
+    inputs = {"input_ids": ids, "labels": ids}
+    if kind == "mistral3":
+        return {**inputs, "pixel_values": pixels, "image_sizes": torch.tensor([[image, image]] * ids.shape[0])}
+    return {**inputs, "pixel_values": pixels[:, None] if kind in ("idefics3", "smolvlm") else pixels}
 
 
 def nbytes(tensors):

@@ -24,7 +24,8 @@ import {
 import { olderLatentCache } from "./serve/latent.js";
 import { fillsShare, generates, servedShape } from "./serve/served_by.js";
 import { stagesOf } from "./serve/stages.js";
-import { type ModelShape, readsText, type TowerShape } from "./shape/model_shape.js";
+import { mixerOf, readsText } from "./shape/layers.js";
+import type { ModelShape, TowerShape } from "./shape/model_shape.js";
 import { hasMasterWeights, keepsWholeGradients } from "./train/states.js";
 import { withoutEffect } from "./without_effect.js";
 
@@ -366,7 +367,7 @@ function multipliedChunks({ towers }: ModelShape, options: PlanOptions): string[
     : [options.batch, options.sequence];
   const bytes = towers
     .flatMap(({ layers }) => layers)
-    .map(({ layer }) => (layer.kind === "state-space" ? layer.mixer : null))
+    .map(({ layer }) => mixerOf(layer))
     .filter((mixer) => mixer?.version === 2)
     .map((mixer) =>
       mixer === null

@@ -7,13 +7,8 @@ import { requireExpertRanks } from "./job/experts.js";
 import type { PlanOptions, TrainOptions } from "./job/options.js";
 import { dividesAttention } from "./serve/attention_cache.js";
 import { requirePipeline, requireServed, requireTensorParallel } from "./serve/served_by.js";
-import {
-  isMoe,
-  type LayerShape,
-  layerCount,
-  type ModelShape,
-  readsText,
-} from "./shape/model_shape.js";
+import { isMoe, layerCount, readsText } from "./shape/layers.js";
+import type { LayerShape, ModelShape } from "./shape/model_shape.js";
 import type { Tape } from "./tape/tape.js";
 
 /** vLLM gives some ranks one expert more than others (determine_expert_map); other libraries refuse to start. */

@@ -18,7 +18,8 @@ import { largest } from "./largest.js";
 import { unlessRefused } from "./refusal.js";
 import { blocksOfRequest } from "./serve/block_groups.js";
 import { type CacheRoom, planServing } from "./serve/plan_serving.js";
-import { type ModelShape, readsText } from "./shape/model_shape.js";
+import { readsText } from "./shape/layers.js";
+import type { ModelShape } from "./shape/model_shape.js";
 import { Footprints, KnownFootprints } from "./train/footprint.js";
 import { LARGEST_SEARCHED } from "./wording.js";
 

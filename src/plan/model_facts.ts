@@ -5,13 +5,8 @@ import type { BlockRules } from "./blocks/rules.js";
 import { longestFor } from "./job/longest.js";
 import type { PlanOptions } from "./job/options.js";
 import { bytesOfNextToken, cacheFormat, cacheShape, plainFormat } from "./serve/attention_cache.js";
-import {
-  isMoe,
-  layerCount,
-  type ModelShape,
-  readsText,
-  type TransformerLayer,
-} from "./shape/model_shape.js";
+import { isMoe, layerCount, readsText } from "./shape/layers.js";
+import type { ModelShape, TransformerLayer } from "./shape/model_shape.js";
 
 /** One token on one device without gradients: enough to count parameters. */
 const COUNTING: BlockRules = {
@@ -69,8 +64,8 @@ function activeParameters(model: ModelShape, all: number): number {
   for (const { hidden, layers } of model.towers) {
     for (const { count, layer } of layers) {
       if (layer.kind === "transformer" && layer.mlp !== null && isMoe(layer.mlp)) {
-        const { experts, perToken, expert } = layer.mlp;
-        idle += count * (experts - perToken) * hidden * expert.width * (expert.gated ? 3 : 2);
+        const { experts, perToken, expert, latent = hidden } = layer.mlp;
+        idle += count * (experts - perToken) * latent * expert.width * (expert.gated ? 3 : 2);
       }
     }
   }

@@ -13,7 +13,8 @@ import {
 import { bytesOfSequence, cachedTower, cacheFormat, cacheShape } from "./serve/attention_cache.js";
 import { planServing } from "./serve/plan_serving.js";
 import { fillsShare, servedShape } from "./serve/served_by.js";
-import { type ModelShape, readsText } from "./shape/model_shape.js";
+import { readsText } from "./shape/layers.js";
+import type { ModelShape } from "./shape/model_shape.js";
 import { hostParts } from "./train/host.js";
 import { trainingPeak } from "./train/plan_training.js";
 import { hasMasterWeights } from "./train/states.js";

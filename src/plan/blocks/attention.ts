@@ -99,8 +99,15 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
   const heads = shape.heads / parallel;
   const kvHeads = Math.max(1, shape.kvHeads / parallel);
   const sourceHidden = place.sourceHidden ?? hidden;
-  const project = (from: Tensor, name: string, outputs: number, bias = shape.bias): Tensor =>
+  const project = (
+    from: Tensor,
+    name: string,
+    outputs: number,
+    bias = shape.bias,
+    biased = outputs,
+  ): Tensor =>
     build.linear(from, {
+      biased,
       name: `${prefix}${name}`,
       inputs: from === x ? hidden : sourceHidden,
       outputs: outputs * parallel,
@@ -116,7 +123,9 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
   let key: Tensor;
   let value: Tensor;
   if ((shape.fused || build.rules.fusedProjection) && source === x) {
-    const all = project(x, isVision ? "qkv" : "qkv_proj", queryWidth + 2 * kvWidth);
+    const width = queryWidth + 2 * kvWidth;
+    const biased = width - (shape.keyBias === false ? kvWidth : 0);
+    const all = project(x, isVision ? "qkv" : "qkv_proj", width, shape.bias, biased);
     query = build.tape.slice(all, rows * queryWidth);
     key = build.tape.slice(all, rows * kvWidth);
     value = build.tape.slice(all, rows * kvWidth);
@@ -137,7 +146,7 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
       kind: isOneKernel ? "layer" : "rms",
       keepsInput: shape.normKernel === "diffusers",
       bias: false,
-      affine: true,
+      affine: shape.plainNorm !== true,
       wide: shape.wideNorm === true || shape.normKernel === "torch",
     } as const;
     const perHead = shape.queryKeyNorm === "head";

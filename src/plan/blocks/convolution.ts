@@ -15,7 +15,7 @@ interface Convolution {
   readonly bias?: boolean;
 }
 
-function convolve(build: LayerBuilder, x: Tensor, shape: Convolution): Tensor {
+export function convolve(build: LayerBuilder, x: Tensor, shape: Convolution): Tensor {
   const { rules, tape } = build;
   const weights: Parameter[] = [
     build.parameter(

@@ -18,6 +18,8 @@ export interface LinearSketch {
   readonly inputs: number;
   readonly outputs: number;
   readonly bias?: boolean;
+  /** Outputs that have one; absent: all. */
+  readonly biased?: number;
   /** How tensor parallelism divides it: by outputs, by inputs, or not. */
   readonly split?: "outputs" | "inputs";
   readonly group: "attention" | "mlp" | "router" | "other";
@@ -187,7 +189,7 @@ export class LayerBuilder {
       return [stored];
     }
     const bias = {
-      ...this.parameter(`${sketch.name}.bias`, outputs * experts, "vector"),
+      ...this.parameter(`${sketch.name}.bias`, (sketch.biased ?? outputs) * experts, "vector"),
       ...mark,
     };
     const isTrained = rules.adapter?.details.bias === "lora_only" && this.#isTarget(sketch);

@@ -1,5 +1,6 @@
 /** MLP and mixture of experts. */
-import { isMoe, type MlpShape, type MoeShape } from "../shape/model_shape.js";
+import { isMoe } from "../shape/layers.js";
+import type { MlpShape, MoeShape } from "../shape/model_shape.js";
 import type { Tensor } from "../tape/tape.js";
 import type { LayerBuilder } from "./layer_builder.js";
 
@@ -20,16 +21,18 @@ export function feedForward(
   return out;
 }
 
-/** @param ofExperts matrices for each of so many experts; their tokens are not divided by tensor parallelism */
+/** @param of matrices for each of so many experts; their tokens are not divided by tensor parallelism */
 function mlp(
   build: LayerBuilder,
   x: Tensor,
   hidden: number,
   shape: MlpShape,
-  ofExperts?: number,
+  of: { readonly experts?: number; readonly areAllRun?: true } = {},
 ): Tensor {
   const group = "mlp" as const;
-  const many = ofExperts === undefined ? {} : { experts: ofExperts };
+  const { areAllRun = false, ...many } = of;
+  // The grouped product leaves rows of absent experts open, which are filled in a copy (grouped_mm of transformers).
+  const isGrouped = many.experts !== undefined && !areAllRun;
   const up = (name: string, outputs: number): Tensor =>
     build.linear(x, {
       name,
@@ -55,8 +58,7 @@ function mlp(
     inner = build.activation(up("up_proj", shape.width), shape.activation);
   } else if (shape.fused) {
     const product = up("gate_up_proj", 2 * shape.width);
-    // The grouped product leaves rows of absent experts open, which are filled in a copy (grouped_mm of transformers).
-    const both = ofExperts === undefined ? product : filled(build, product, hidden);
+    const both = isGrouped ? filled(build, product, hidden) : product;
     if (shape.activation === "clamped") {
       return down(clampedGate(build, both));
     }
@@ -110,12 +112,11 @@ function exchange(build: LayerBuilder, rows: Tensor): Tensor {
 
 /**
  * Tokens are gathered for each of their experts, computed, weighted and added up, as grouped_mm_experts_forward of
- * transformers 5 does. All experts together see
- * `perToken` rows for each token; the busiest device of expert parallelism `imbalance` times its share.
+ * transformers 5 does. All experts together see `perToken` rows for each token; the busiest device of expert parallelism
+ * `imbalance` times its share.
  */
 function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape): Tensor {
   const { tape, rules } = build;
-  const tokens = x.elements / hidden;
   const isWide = shape.wideRouter === true;
   const logits = build.linear(isWide ? build.cast(x, FP32) : x, {
     name: "router",
@@ -131,24 +132,44 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
     makes: [{ elements: wide.elements, itemBytes: FP32 }],
     saves: ["output"],
   });
-  if (rules.fusedExperts === true) {
-    return withShared(build, x, { hidden, shape }, fusedExperts(build, x, hidden, shape));
-  }
+  const { latent = hidden } = shape;
+  const between = (from: Tensor, name: string, inputs: number, outputs: number): Tensor =>
+    latent === hidden
+      ? from
+      : build.linear(from, { name, inputs, outputs, bias: shape.expert.bias, group: "mlp" });
+  const source = between(x, "fc1_latent_proj", hidden, latent);
+  const run =
+    rules.fusedExperts === true ? fusedExperts : shape.runsAll === true ? allExperts : routed;
+  const made = run(build, [source, weights as Tensor], latent, shape);
+  return withShared(build, x, { hidden, shape }, between(made, "fc2_latent_proj", latent, hidden));
+}
+
+type Routed = readonly [x: Tensor, weights: Tensor];
+
+/** The rows of each token's own experts. */
+function routed(
+  build: LayerBuilder,
+  [x, weights]: Routed,
+  hidden: number,
+  shape: MoeShape,
+): Tensor {
+  const { tape, rules } = build;
   const busiest = rules.experts.devices > 1 ? rules.imbalance : 1;
-  const routed = (tokens * shape.perToken * busiest) / rules.routedOver;
+  const rows = ((x.elements / hidden) * shape.perToken * busiest) / rules.routedOver;
   const [gathered] = tape.op({
     name: "gather",
     inputs: [x],
-    makes: [{ elements: routed * hidden, itemBytes: x.itemBytes }],
+    makes: [{ elements: rows * hidden, itemBytes: x.itemBytes }],
     // The indices, int64.
-    extraSaved: [routed * 8],
+    extraSaved: [rows * 8],
   });
   const exchanged = exchange(build, gathered as Tensor);
-  const made = exchange(build, mlp(build, exchanged, hidden, shape.expert, shape.experts));
-  const itemBytes = isWide ? FP32 : made.itemBytes;
+  const { experts } = shape;
+  const made = exchange(build, mlp(build, exchanged, hidden, shape.expert, { experts }));
+  const itemBytes = shape.wideRouter === true ? FP32 : made.itemBytes;
   const [weighted] = tape.op({
     name: "weigh",
-    inputs: [made, weights as Tensor],
+    inputs: [made, weights],
     makes: [{ elements: made.elements, itemBytes }],
     saves: [made],
     pointwise: true,
@@ -158,7 +179,7 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
     name: "gather",
     inputs: [filled(build, weighted as Tensor, hidden)],
     makes: [{ elements: made.elements, itemBytes }],
-    extraSaved: [routed * 8],
+    extraSaved: [rows * 8],
   });
   const [added] = tape.op({
     name: "sum",
@@ -167,7 +188,41 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
   });
   build.release(gathered as Tensor);
   build.release(made);
-  return withShared(build, x, { hidden, shape }, build.cast(added as Tensor, x.itemBytes));
+  return build.cast(added as Tensor, x.itemBytes);
+}
+
+/** Llama4TextMoe: all experts read all rows, multiplied with weights of which all but those of a token's experts are 0. */
+function allExperts(
+  build: LayerBuilder,
+  [x, weights]: Routed,
+  hidden: number,
+  shape: MoeShape,
+): Tensor {
+  const { tape } = build;
+  const { experts, expert, perToken } = shape;
+  const tokens = x.elements / hidden;
+  const scores = build.cast(weights, x.itemBytes);
+  const [repeated] = tape.op({
+    name: "repeat",
+    inputs: [x],
+    makes: [{ elements: x.elements * experts, itemBytes: x.itemBytes }],
+    // The experts of each token, int64, for topk and scatter.
+    extraSaved: [tokens * perToken * 8],
+  });
+  const [scaled] = tape.op({
+    name: "weigh",
+    inputs: [repeated as Tensor, scores],
+    makes: [{ elements: x.elements * experts, itemBytes: x.itemBytes }],
+    saves: [repeated as Tensor, scores],
+    pointwise: true,
+  });
+  const made = mlp(build, scaled as Tensor, hidden, expert, { experts, areAllRun: true });
+  const [sum] = tape.op({
+    name: "sum",
+    inputs: [made],
+    makes: [{ elements: x.elements, itemBytes: x.itemBytes }],
+  });
+  return sum as Tensor;
 }
 
 /**
@@ -175,11 +230,11 @@ function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape
  * for those whose experts are on other devices: one for the first product and then for the second, and one for the
  * activation between them (fused_experts_impl of vLLM: `cache13`, `intermediate_cache2`; fewer tokens than a chunk of 32,768).
  */
-function fusedExperts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape): Tensor {
+function fusedExperts(build: LayerBuilder, [x]: Routed, hidden: number, shape: MoeShape): Tensor {
   const { tape, rules } = build;
   const [none] = tape.op({ name: "rows", inputs: [x], makes: [{ elements: 0, itemBytes: 1 }] });
   // The matrices; their products are in the workspaces.
-  mlp(build, none as Tensor, hidden, shape.expert, shape.experts);
+  mlp(build, none as Tensor, hidden, shape.expert, { experts: shape.experts });
   const { gated, width } = shape.expert;
   const inner = width / rules.experts.tensor;
   const rows = (x.elements / hidden) * shape.perToken;

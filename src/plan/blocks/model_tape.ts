@@ -1,12 +1,12 @@
 /** The tape of a whole model, layer by layer, or of the layers of one pipeline stage. */
 
-import {
-  type EmbeddingShape,
-  type LayerShape,
-  layersOf,
-  type ModelShape,
-  type PatchLayer,
-  type TowerShape,
+import { layersOf } from "../shape/layers.js";
+import type {
+  EmbeddingShape,
+  LayerShape,
+  ModelShape,
+  PatchLayer,
+  TowerShape,
 } from "../shape/model_shape.js";
 import { type RecordedUnit, recordUnit, repeatUnit } from "../tape/repeat.js";
 import type { Parameter, Tensor } from "../tape/tape.js";
@@ -18,6 +18,7 @@ import { LayerBuilder } from "./layer_builder.js";
 import { normalized } from "./norms.js";
 import { patchLayer } from "./patch_layers.js";
 import type { BlockRules } from "./rules.js";
+import { stageLayer } from "./stage_layers.js";
 import { stateSpaceLayer } from "./state_space.js";
 import { tensorLayer } from "./tensor_layer.js";
 import { transformerLayer } from "./transformer.js";
@@ -255,6 +256,8 @@ function oneLayer(
       return build.divided("attention", () => stateSpaceLayer(build, x, tower.hidden, layer));
     case "convolution":
       return convolutionLayer(build, x, layer);
+    case "stage":
+      return stageLayer(build, x, layer);
     case "tensors":
       return tensorLayer(build, x, layer, tower.hidden);
     case "unet-attention":
@@ -332,7 +335,7 @@ function embed(
 
 /**
  * T5 looks up a bias of each pair of positions once for all layers, and keeps the indices. `sdpa` gets a mask of zeros for
- * each head where the decoder reads the encoder.
+ * each head where the decoder reads the encoder. Pixtral has one mask between the images of a batch for all layers.
  */
 function biasOfPositions(
   { rules }: LayerBuilder,
@@ -343,6 +346,9 @@ function biasOfPositions(
   const [first] = layers;
   const shape = first?.layer.kind === "transformer" ? first.layer : null;
   const own = shape?.attention;
+  if (own?.joinsBatch === true && rules.attention === "sdpa") {
+    return [(rules.batch * positions) ** 2 * rules.computeBytes];
+  }
   if (own?.scoreBias !== "relative" || own.relativeRows !== undefined) {
     return [];
   }
@@ -354,9 +360,14 @@ function biasOfPositions(
 function firstChannels({ layers }: TowerShape): { elements: number } {
   const [first] = layers;
   const layer = first?.layer;
-  return {
-    elements: layer?.kind === "convolution" ? layer.inputChannels * layer.inputSide ** 2 : 1,
-  };
+  switch (layer?.kind) {
+    case "convolution":
+      return { elements: layer.inputChannels * layer.inputSide ** 2 };
+    case "stage":
+      return { elements: layer.inputHidden * layer.inputSide ** 2 };
+    default:
+      return { elements: 1 };
+  }
 }
 
 /** trainable_token_indices: the forward pass copies the table to put the trained rows in. */

@@ -4,7 +4,7 @@
  * (Gu and Dao, "Mamba", 2023, section 3.3; `mamba_inner_fn` with `checkpoint_lvl=1`). With `--attention eager`, and on the
  * CPU, through the reference code.
  */
-import type { StateSpaceLayer } from "../shape/model_shape.js";
+import type { StateSpaceLayer, StateSpaceShape } from "../shape/model_shape.js";
 import type { Tensor } from "../tape/tape.js";
 import type { LayerBuilder } from "./layer_builder.js";
 import { normalized } from "./norms.js";
@@ -21,14 +21,26 @@ export function stateSpaceLayer(
   hidden: number,
   { norm, mixer }: StateSpaceLayer,
 ): Tensor {
+  build.tape.part = "state-space";
+  return build.add(x, stateSpaceMixer(build, normalized(build, x, hidden, norm), hidden, mixer));
+}
+
+export function stateSpaceMixer(
+  build: LayerBuilder,
+  x: Tensor,
+  hidden: number,
+  mixer: StateSpaceShape,
+): Tensor {
   const { tape, rules } = build;
+  const before = tape.part;
   tape.part = "state-space";
   const { inner, state, groups, heads, timeRank, version } = mixer;
-  const normed = normalized(build, x, hidden, norm);
   const tokens = x.elements / hidden;
   const parallel = rules.tensorParallel;
-  const conditions = version === 1 ? 0 : 2 * groups * state + heads;
-  const all = build.linear(normed, {
+  const isConvolution = version === "convolution";
+  // Two gates and the rows of a short convolution; a gate and the rows of Mamba 1; in Mamba 2 also B, C and the steps.
+  const conditions = isConvolution ? inner : version === 1 ? 0 : 2 * groups * state + heads;
+  const all = build.linear(x, {
     name: "in_proj",
     inputs: hidden,
     outputs: 2 * inner + conditions,
@@ -49,18 +61,31 @@ export function stateSpaceLayer(
           build.parameter("A_log", (inner / parallel) * state, "vector"),
           build.parameter("D", inner / parallel, "vector"),
         ]
-      : [
-          build.parameter("A_log", heads / parallel, "vector"),
-          build.parameter("D", heads / parallel, "vector"),
-          build.parameter("dt_bias", heads / parallel, "vector"),
-          build.parameter("norm", inner / parallel, "vector"),
-        ];
+      : isConvolution
+        ? []
+        : [
+            build.parameter("A_log", heads / parallel, "vector"),
+            build.parameter("D", heads / parallel, "vector"),
+            build.parameter("dt_bias", heads / parallel, "vector"),
+            ...(mixer.plainGate === true
+              ? []
+              : [build.parameter("norm", inner / parallel, "vector")]),
+          ];
   const chunks = rules.batch * Math.ceil(rules.sequence / (version === 1 ? CHUNK_1 : CHUNK_2));
   const out = (tokens * inner) / parallel;
-  const fused = [
-    tokens * (version === 1 ? timeRank + 2 * state : heads / parallel) * all.itemBytes,
-    chunks * (inner / parallel) * state * FP32,
+  const convolved = [
+    out * all.itemBytes,
+    rules.batch *
+      (tokens / rules.batch + mixer.convolution - 1) *
+      (inner / parallel) *
+      all.itemBytes,
   ];
+  const fused = isConvolution
+    ? convolved
+    : [
+        tokens * (version === 1 ? timeRank + 2 * state : heads / parallel) * all.itemBytes,
+        chunks * (inner / parallel) * state * FP32,
+      ];
   const place = {
     batch: rules.batch,
     sequence: tokens / rules.batch,
@@ -68,7 +93,8 @@ export function stateSpaceLayer(
     heads: heads / parallel,
     itemBytes: all.itemBytes,
   };
-  const isReference = rules.training && (rules.onCpu || rules.attention === "eager");
+  const isReference =
+    !isConvolution && rules.training && (rules.onCpu || rules.attention === "eager");
   const temporary = isReference ? referenceTemporary(mixer, place) : 0;
   const [scanned] = tape.op({
     name: "scan",
@@ -89,5 +115,6 @@ export function stateSpaceLayer(
     split: "inputs",
     group: "attention",
   });
-  return build.add(x, made);
+  tape.part = before;
+  return made;
 }

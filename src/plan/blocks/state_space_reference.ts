@@ -72,10 +72,12 @@ function savedByChunks(mixer: StateSpaceShape, place: ReferencePlace): Bytes[] {
     5 * padded * heads * state * FP32,
     // The rows in these layouts, and the output.
     5 * padded * inner * FP32,
-    // The activated gate, and the norm's product before and after it is scaled.
-    3 * rows * inner,
-    // Copies in fp32 of the rows and the gate; without them, the rows are a slice of all activated channels.
-    itemBytes < FP32 ? 2 * rows * inner : rows * channels,
+    // The activated gate, and the norm's product before and after it is scaled; without a norm, the gate and its factor.
+    mixer.plainGate === true
+      ? batch * sequence * inner * (itemBytes < FP32 ? itemBytes : 2 * FP32)
+      : 3 * rows * inner,
+    // Copies in fp32 of the rows and the norm's gate; without them, the rows are a slice of all activated channels.
+    itemBytes < FP32 ? (mixer.plainGate === true ? 1 : 2) * rows * inner : rows * channels,
     // The states of all chunks, of which the first has one more.
     (2 * chunks + 3 * batch) * inner * state * FP32,
   ];

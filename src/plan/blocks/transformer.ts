@@ -6,6 +6,7 @@ import type { LayerBuilder } from "./layer_builder.js";
 import { feedForward } from "./mlp.js";
 import { learnsCondition, modulate } from "./modulation.js";
 import { normalized } from "./norms.js";
+import { stateSpaceMixer } from "./state_space.js";
 
 export interface LayerPlace {
   readonly hidden: number;
@@ -30,9 +31,17 @@ export function transformerLayer(
       build.scatter(run(build.gather(input))),
     );
   };
-  const { attention: own, cross, mlp } = layer;
+  const { attention: own, beside, cross, mlp } = layer;
   if (own !== null) {
-    part((input) => attend(build, input, own, layer, place));
+    part((input) => {
+      if (beside === undefined) {
+        return attend(build, input, own, layer, place);
+      }
+      // Each reads the input times a factor of its own.
+      const scaled = (): Tensor => build.pointwise("scale", [input], []);
+      const mixed = stateSpaceMixer(build, scaled(), place.hidden, beside);
+      return build.add(mixed, attend(build, scaled(), own, layer, place));
+    });
   }
   if (cross !== null && place.other !== null) {
     const { other } = place;
@@ -54,12 +63,13 @@ function attend(
 ): Tensor {
   const context =
     shape.bidirectional || !isText ? positions : Math.max(positions, build.rules.context);
+  const joined = shape.joinsBatch === true ? build.rules.batch : 1;
   const place = {
     shape,
     hidden,
     source: other?.output ?? input,
-    queries: positions,
-    keys: other?.positions ?? context,
+    queries: positions * joined,
+    keys: (other?.positions ?? context) * joined,
     dropout: build.rules.dropout && layer.attentionDropout,
     maskable: isText,
     prefix: other === null ? "" : CROSS,

@@ -53,6 +53,9 @@ const REASONS: Readonly<Record<Group, string>> = {
   other: "communication buffers, workspaces of other libraries, or tensors of the program itself",
 };
 
+/** Why memory of a part is measured without its name. */
+const UNNAMED = "tensors that were allocated before the history began, which no stack names";
+
 export interface Measured {
   readonly file: string;
   readonly kind: "allocated" | "reserved" | "device";
@@ -115,12 +118,18 @@ function explain(parts: PlanComparisonJson["parts"], difference: Bytes): string 
   if (opposite !== undefined) {
     const [from, to] =
       largest.differenceBytes > 0 ? [largest.part, opposite.part] : [opposite.part, largest.part];
-    return `${formatBytesBriefly(Math.abs(opposite.differenceBytes))} planned as ${from} was measured as ${to}; likely a workspace that was allocated during the step`;
+    return `${formatBytesBriefly(Math.abs(opposite.differenceBytes))} planned as ${from} was measured as ${to}; likely ${to === "other" ? UNNAMED : "a workspace that was allocated during the step"}`;
   }
   const less = largest.differenceBytes > 0;
   const size = formatBytesBriefly(Math.abs(largest.differenceBytes));
   if (less && largest.part === "other") {
     return `other: ${size} less than planned; likely workspaces that were not allocated yet`;
+  }
+  const missing = parts
+    .filter(({ plannedBytes, measuredBytes }) => plannedBytes > 0 && measuredBytes === 0)
+    .map(({ part }) => part);
+  if (largest.part === "other" && missing.length > 0) {
+    return `other: ${size} more than planned, and no ${missing.join(" or ")} measured; likely ${UNNAMED}`;
   }
   return `${largest.part}: ${size} ${less ? "less" : "more"} than planned; likely ${REASONS[largest.part as Group]}`;
 }

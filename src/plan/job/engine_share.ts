@@ -6,7 +6,8 @@
  * 10,240 at least (`_handle_gpu_memory_settings` of server_args.py, since pull request 10975). 0.88 is its share where it
  * cannot read the memory of the device. Models that read images get a smaller one (`adjust_mem_fraction_for_vlm`).
  */
-import { layerCount, type ModelShape } from "../shape/model_shape.js";
+import { layerCount } from "../shape/layers.js";
+import type { ModelShape } from "../shape/model_shape.js";
 import type { Engine, ServeOptions } from "./options.js";
 
 const SHARES: Readonly<Record<Exclude<Engine, "sglang">, number>> = {

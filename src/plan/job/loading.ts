@@ -12,7 +12,8 @@
  */
 import { badUsage } from "../../model/errors/errors.js";
 import { capabilityWords, type Gpu } from "../device/gpus.js";
-import { isMoe, type ModelShape, type QuantizedWeights } from "../shape/model_shape.js";
+import { isMoe } from "../shape/layers.js";
+import type { ModelShape, QuantizedWeights } from "../shape/model_shape.js";
 import { ggufTypes } from "./gguf_types.js";
 import {
   convertsFile,

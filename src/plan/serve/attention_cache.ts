@@ -13,13 +13,8 @@ import type { Bytes } from "../../model/base/units.js";
 import { bytesOfCacheType } from "../job/cache_types.js";
 import { bytesOfCompute, type ComputeDType, type ServeOptions } from "../job/options.js";
 import { undividedBy } from "../job/tensor_plan.js";
-import {
-  type AttentionShape,
-  type LayerShape,
-  layersOf,
-  type ModelShape,
-  type TowerShape,
-} from "../shape/model_shape.js";
+import { layersOf, mixerOf } from "../shape/layers.js";
+import type { AttentionShape, LayerShape, ModelShape, TowerShape } from "../shape/model_shape.js";
 import { type LatentCache, latentCache } from "./latent.js";
 import { hasWindows } from "./llama_cpp.js";
 
@@ -181,10 +176,11 @@ export function bytesOfToken(shape: AttentionShape, format: CacheFormat): Bytes 
 }
 
 export function stateOf(layer: LayerShape, format: CacheFormat): Bytes {
-  if (layer.kind !== "state-space") {
+  const mixer = mixerOf(layer);
+  if (mixer === null) {
     return 0;
   }
-  const { inner, state, convolution, groups, version, narrowState } = layer.mixer;
+  const { inner, state, convolution, groups, version, narrowState } = mixer;
   const stateBytes = narrowState === true ? format.narrowStateBytes : format.stateBytes;
   const columns = Math.max(0, convolution - format.convolutionLess);
   const convolved =

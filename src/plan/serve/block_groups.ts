@@ -17,7 +17,8 @@
  */
 import type { Bytes } from "../../model/base/units.js";
 import type { PlanBlocksJson } from "../../model/documents/plan_document.js";
-import { layersOf, type ModelShape } from "../shape/model_shape.js";
+import { layersOf, mixerOf } from "../shape/layers.js";
+import type { ModelShape } from "../shape/model_shape.js";
 import {
   bytesOfToken,
   type CacheFormat,
@@ -96,9 +97,10 @@ function kindsOf(model: ModelShape, format: CacheFormat): Kind[] {
   const source = Number((model.towers.length > 1 ? model.towers.at(-2) : undefined)?.positions);
   for (const [index, parts] of (tower === undefined ? [] : layersOf(tower)).entries()) {
     for (const layer of parts) {
-      if (layer.kind === "state-space") {
+      if (mixerOf(layer) !== null) {
         add(index, { ...none, state: true, bytes: stateOf(layer, format) });
-      } else if (layer.kind === "transformer") {
+      }
+      if (layer.kind === "transformer") {
         const { attention, cross } = layer;
         if (attention !== null) {
           const { window } = attention;

@@ -21,7 +21,8 @@ import { allocatorParts, figureOf, type PartSketch, part } from "../device/alloc
 import { shareWords } from "../job/engine_share.js";
 import { quantizationOf } from "../job/loading.js";
 import { bytesOfCompute, convertsFile, type Engine, type ServeOptions } from "../job/options.js";
-import { layerCount, type ModelShape } from "../shape/model_shape.js";
+import { layerCount } from "../shape/layers.js";
+import type { ModelShape } from "../shape/model_shape.js";
 import { countedParameters, productsOf, productWords } from "../tape/products.js";
 import type { Tape } from "../tape/tape.js";
 import type { AllocationTrace } from "../tape/trace.js";

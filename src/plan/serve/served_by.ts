@@ -17,7 +17,8 @@ import { cannotDivide } from "../../model/errors/plan_errors.js";
 import { readsEncoder } from "../blocks/model_tape.js";
 import type { Engine, ServeOptions } from "../job/options.js";
 import { dividesTableAlone, WITHOUT_PLAN } from "../job/tensor_plan.js";
-import { type ModelShape, readsText } from "../shape/model_shape.js";
+import { readsText } from "../shape/layers.js";
+import type { ModelShape } from "../shape/model_shape.js";
 import { NO_HEAD } from "../shape/parts.js";
 import { cachedTower } from "./attention_cache.js";
 

@@ -10,7 +10,8 @@
  */
 import { evenStage, type StageChoice } from "../blocks/model_tape.js";
 import type { ServeOptions } from "../job/options.js";
-import { layerCount, type ModelShape } from "../shape/model_shape.js";
+import { layerCount } from "../shape/layers.js";
+import type { ModelShape } from "../shape/model_shape.js";
 
 /** Of the last tower. llama.cpp divides what is on a device, the output included. */
 export function stagesOf(

@@ -144,8 +144,12 @@ export class ModelConfig {
     return new ModelConfig({ ...this.values, model_type: family }, this.source);
   }
 
+  with(changes: JsonObject): ModelConfig {
+    return new ModelConfig({ ...this.values, ...changes }, this.source);
+  }
+
   without(name: string): ModelConfig {
-    return new ModelConfig({ ...this.values, [name]: null }, this.source);
+    return this.with({ [name]: null });
   }
 
   /** The number of layers, which bounds all work. */

@@ -5,6 +5,7 @@ import { type FamilyFacts, factsOf } from "./decoder_families.js";
 import { attentionOf, mlpOf, moeOf } from "./decoder_parts.js";
 import { labelsOf } from "./encoder.js";
 import type {
+  AttentionShape,
   EmbeddingShape,
   HeadShape,
   LayerRun,
@@ -89,13 +90,24 @@ export function readDecoder(config: ModelConfig, family = config.family): Decode
         family === "opt" && config.flag(true, "do_layer_norm_before") === false ? null : norm,
       // OPT 350m projects between two widths, before the layers and after them.
       ...(embedded === hidden ? {} : { embeddingProjection: { bias: false } }),
-      otherParameters: embedded === hidden ? 0 : embedded * hidden,
+      otherParameters:
+        (embedded === hidden ? 0 : embedded * hidden) +
+        (facts.indexer === true ? indexerParameters(config, hidden, layers) : 0),
     },
     head: headOf(config, facts, vocabulary),
     longest: facts.positions === "learned" ? longest : scaled(longest, config),
     ...(declared === undefined ? {} : { declaredLongest: scaled(declared, config) }),
     known: own !== null,
   };
+}
+
+/** The attention that chooses tokens: its queries, one head of keys with a norm, and a weight of each head. */
+function indexerParameters(config: ModelConfig, hidden: number, layers: number): number {
+  const heads = config.size("index_n_heads");
+  const size = config.size("index_head_dim");
+  const own = config.size("q_lora_rank") * heads * size + hidden * (size + heads) + 2 * size;
+  const shared = config.words("indexer_types").filter((type) => type === "shared").length;
+  return (layers - shared) * own;
 }
 
 /** The head that the architecture names: GPT2LMHeadModel, LlamaForSequenceClassification, MistralModel. */
@@ -121,19 +133,19 @@ function headOf(config: ModelConfig, facts: FamilyFacts, vocabulary: number): He
   };
 }
 
-function normOf(config: ModelConfig, facts: FamilyFacts): NormShape {
-  const kind =
-    facts.norm === undefined && !config.has("layer_norm_eps", "layer_norm_epsilon")
-      ? "rms"
-      : "layer";
-  const isLayer = facts.norm !== undefined || (kind === "layer" && !config.has("rms_norm_eps"));
-  return isLayer
-    ? {
-        kind: facts.norm === "layer-parts" ? "layer-parts" : "layer",
-        bias: facts.norm !== "layer-plain" && facts.norm !== "layer-parts",
-        affine: facts.norm !== "layer-plain",
-      }
-    : { kind: "rms", bias: false, affine: true, wide: facts.wideNorm === true };
+function normOf(config: ModelConfig, { norm, wideNorm }: FamilyFacts): NormShape {
+  const isLayer =
+    norm === undefined
+      ? config.has("layer_norm_eps", "layer_norm_epsilon") && !config.has("rms_norm_eps")
+      : norm !== "rms" && norm !== "rms-plain";
+  if (!isLayer) {
+    return { kind: "rms", bias: false, affine: norm !== "rms-plain", wide: wideNorm === true };
+  }
+  return {
+    kind: norm === "layer-parts" ? "layer-parts" : "layer",
+    bias: norm === undefined || norm === "layer",
+    affine: norm !== "layer-plain",
+  };
 }
 
 interface Sizes {
@@ -145,16 +157,22 @@ interface Sizes {
 function layerRuns(config: ModelConfig, facts: FamilyFacts, sizes: Sizes): LayerRun[] {
   const windows = windowsOf(config, sizes.layers);
   const dense = denseLayers(config, sizes.layers);
+  const turned = turnedLayers(config, sizes.layers);
   const runs: { count: number; layer: TransformerLayer; key: string }[] = [];
   for (let index = 0; index < sizes.layers; index++) {
     const window = windows[index] ?? 0;
     const isDense = dense[index] === true;
-    const key = `${window} ${isDense}`;
+    const isTurned = turned[index] !== false;
+    const key = `${window} ${isDense} ${isTurned}`;
     const last = runs.at(-1);
     if (last?.key === key) {
       last.count += 1;
     } else {
-      runs.push({ count: 1, layer: layerOf(config, facts, sizes, { window, isDense }), key });
+      runs.push({
+        count: 1,
+        layer: layerOf(config, facts, sizes, { window, isDense, isTurned }),
+        key,
+      });
     }
   }
   return runs.map(({ count, layer }) => ({ count, layer }));
@@ -164,12 +182,15 @@ function layerOf(
   config: ModelConfig,
   facts: FamilyFacts,
   { hidden, norm }: Sizes,
-  { window, isDense }: { window: number; isDense: boolean },
+  { window, isDense, isTurned }: { window: number; isDense: boolean; isTurned: boolean },
 ): TransformerLayer {
   const parallelDefault = config.family === "gpt_neox" ? "use_parallel_residual" : "parallel_attn";
   const parallel = facts.parallel !== undefined && config.flag(true, parallelDefault);
   const twoNorms = facts.parallel === 2 || config.flag(false, "new_decoder_architecture");
   const mlp = mlpOf(config, facts, hidden);
+  const attention = attentionOf(config, facts, hidden, window);
+  // Llama 4: a dense layer is wider than an expert.
+  const dense = { ...mlp, width: config.optionalSize("intermediate_size_mlp") ?? mlp.width };
   return {
     kind: "transformer",
     norm,
@@ -179,9 +200,9 @@ function layerOf(
         : (facts.placement ?? "before"),
     parallel,
     parallelNorms: twoNorms ? 2 : 1,
-    attention: attentionOf(config, facts, hidden, window),
+    attention: isTurned ? attention : withoutRotation(attention),
     cross: null,
-    mlp: isDense ? mlp : moeOf(config, mlp),
+    mlp: isDense ? dense : moeOf(config, facts, mlp),
     dropout:
       config.fraction(
         facts.dropout === true ? 0.1 : 0,
@@ -196,27 +217,68 @@ function layerOf(
   };
 }
 
-/** Layers of a mixture that are dense: the first ones (DeepSeek), those that a step leaves out (Qwen), listed ones. */
+/**
+ * Layers of a mixture that are dense: the first ones (DeepSeek), those that a step leaves out (Qwen, Llama 4), those outside
+ * a range (ERNIE 4.5), listed ones.
+ */
 function denseLayers(config: ModelConfig, layers: number): boolean[] {
+  const every = (isDense: (index: number) => boolean): boolean[] =>
+    Array.from({ length: layers }, (_, index) => isDense(index));
+  const kinds = config.words("mlp_layer_types");
+  if (kinds.length === layers) {
+    return every((index) => kinds[index] === "dense");
+  }
+  if (config.has("moe_layers")) {
+    const sparse = new Set(config.sizes("moe_layers"));
+    return every((index) => !sparse.has(index));
+  }
+  const interval = config.optionalSize("interleave_moe_layer_step", "moe_layer_interval") ?? 1;
+  if (config.has("interleave_moe_layer_step", "moe_layer_interval", "moe_layer_start_index")) {
+    const from = config.count(0, "moe_layer_start_index");
+    const end =
+      config.values.moe_layer_end_index === -1
+        ? layers - 1
+        : config.count(layers - 1, "moe_layer_end_index");
+    return every((index) => index < from || index > end || (index + 1) % interval !== 0);
+  }
   const first = config.count(0, "first_k_dense_replace");
   const step = config.optionalSize("decoder_sparse_step", "moe_layer_freq") ?? 1;
   const listed = new Set(config.sizes("mlp_only_layers"));
   const isQwen = config.has("decoder_sparse_step");
-  return Array.from({ length: layers }, (_, index) => {
+  return every((index) => {
     const inStep = isQwen ? (index + 1) % step === 0 : index % step === 0;
     return index < first || listed.has(index) || !inStep;
   });
 }
 
-/** Tokens that each layer sees; 0: all. */
+/** Layers without RoPE have a 0 in `no_rope_layers`, or are every so many. */
+function turnedLayers(config: ModelConfig, layers: number): boolean[] {
+  const listed = config.sizes("no_rope_layers");
+  const interval =
+    config.optionalSize("no_rope_layer_interval") ??
+    (config.family === "llama4_text" ? usualPattern(config.family) : undefined);
+  return Array.from({ length: layers }, (_, index) =>
+    listed.length === layers
+      ? listed[index] !== 0
+      : interval === undefined || (index + 1) % interval !== 0,
+  );
+}
+
+/** Llama 4 has no norms of queries and keys where it does not turn them. */
+function withoutRotation(attention: AttentionShape): AttentionShape {
+  const { plainNorm = false } = attention;
+  return { ...attention, rotary: false, ...(plainNorm ? { queryKeyNorm: "none" } : {}) };
+}
+
+/** Tokens that each layer sees; 0: all. Of chunks, of which a position sees its own, at most the whole chunk. */
 function windowsOf(config: ModelConfig, layers: number): number[] {
-  const window = config.count(0, "sliding_window");
+  const window = config.count(0, "sliding_window", "attention_chunk_size");
   if (window === 0 || !config.flag(true, "use_sliding_window")) {
     return Array.from({ length: layers }, () => 0);
   }
   const types = config.words("layer_types");
   if (types.length === layers) {
-    return types.map((type) => (type === "sliding_attention" ? window : 0));
+    return types.map((type) => (/^(?:sliding|chunked)_attention$/.test(type) ? window : 0));
   }
   const letters = config.text("sliding_window_pattern");
   if (letters !== "") {
@@ -225,7 +287,8 @@ function windowsOf(config: ModelConfig, layers: number): number[] {
     );
   }
   const { family } = config;
-  const pattern = config.optionalSize("sliding_window_pattern") ?? usualPattern(family);
+  const pattern =
+    config.optionalSize("sliding_window_pattern", "no_rope_layer_interval") ?? usualPattern(family);
   const from = config.count(0, "max_window_layers");
   return Array.from({ length: layers }, (_, index) => {
     if (pattern > 0) {
@@ -257,7 +320,7 @@ function usualPattern(family: string): number {
   }
   return /^(?:gemma2|gpt_oss)$/.test(family)
     ? 2
-    : /^(?:cohere2|olmo[23]|exaone4)$/.test(family)
+    : /^(?:cohere2|olmo[23]|exaone4|llama4_text)$/.test(family)
       ? 4
       : 0;
 }

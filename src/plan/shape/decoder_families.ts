@@ -3,7 +3,7 @@ import type { Activation, TransformerLayer } from "./model_shape.js";
 
 /** How a family differs from Llama; absent: as Llama. */
 export interface FamilyFacts {
-  readonly norm?: "layer" | "layer-plain" | "layer-parts";
+  readonly norm?: "rms" | "rms-plain" | "layer" | "layer-no-bias" | "layer-plain" | "layer-parts";
   readonly placement?: TransformerLayer["placement"];
   readonly parallel?: 1 | 2;
   readonly plainMlp?: true;
@@ -18,7 +18,6 @@ export interface FamilyFacts {
   readonly tied?: true;
   readonly dropout?: true;
   readonly headBias?: true;
-  readonly embeddingNorm?: true;
   readonly softCap?: true;
   /** Rows that a table of positions has beyond the positions (OPT). */
   readonly extraPositions?: number;
@@ -30,6 +29,20 @@ export interface FamilyFacts {
   /** With one head of keys, values are copied out of the fused product. */
   readonly copiesValues?: true;
   readonly wideScores?: true;
+  /** Norms of queries and keys have no weights. */
+  readonly plainNorm?: true;
+  /** Every expert computes all rows. */
+  readonly runsAllExperts?: true;
+  /** The router computes and weights in fp32. */
+  readonly wideRouter?: true;
+  /** One expert beside the routed ones, as wide as they are, although no figure names it. */
+  readonly oneShared?: true;
+  /** A bias of each expert, in the choice of experts or in the router itself. */
+  readonly routerBias?: true;
+  /** A small attention of its own chooses the tokens that each position sees (DeepSeek 3.2). */
+  readonly indexer?: true;
+  /** A norm of the embeddings, as the layers' own. */
+  readonly embeddingNorm?: true;
 }
 
 const GPT2: FamilyFacts = {
@@ -55,15 +68,53 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   qwen3: { headNorm: "head" },
   qwen3_moe: { headNorm: "head" },
   qwen2_vl_text: { attentionBias: true },
+  qwen2_5_vl_text: { attentionBias: true },
   qwen3_vl_text: { headNorm: "head" },
   qwen3_vl_moe_text: { headNorm: "head" },
-  deepseek_v2: {},
-  deepseek_v3: {},
+  deepseek_v2: { wideRouter: true },
+  deepseek_v3: { wideRouter: true },
+  deepseek_v32: { wideRouter: true, indexer: true, alwaysMasked: true },
+  glm_moe_dsa: { wideRouter: true, indexer: true, alwaysMasked: true },
+  mistral4: {},
+  llama4_text: { headNorm: "head", plainNorm: true, runsAllExperts: true, oneShared: true },
   granite: {},
   granitemoe: {},
   granitemoeshared: {},
+  granitemoehybrid: {},
+  falcon_h1: {},
+  bamba: {},
+  jamba: {},
+  nemotron_h: { norm: "rms", plainMlp: true, activation: "relu2", wideRouter: true },
   helium: { wideNorm: true },
   ernie4_5: {},
+  ernie4_5_moe: { wideRouter: true, routerBias: true },
+  dots1: { headNorm: "head", wideRouter: true },
+  exaone_moe: { headNorm: "head", wideRouter: true },
+  hunyuan_v1_dense: { headNorm: "head" },
+  hunyuan_v1_moe: { headNorm: "head", wideRouter: true, oneShared: true },
+  hy_v3: { headNorm: "head", wideRouter: true },
+  minimax_m2: { headNorm: "row", contiguous: true },
+  mellum: { headNorm: "head" },
+  solar_open: { wideRouter: true },
+  lfm2: { norm: "rms", headNorm: "head", tied: true },
+  lfm2_moe: { norm: "rms", headNorm: "head", tied: true },
+  nanochat: {
+    norm: "rms-plain",
+    headNorm: "head",
+    plainNorm: true,
+    plainMlp: true,
+    activation: "relu2",
+    embeddingNorm: true,
+  },
+  nemotron: { norm: "layer", plainMlp: true, activation: "relu2" },
+  jais2: {
+    norm: "layer",
+    plainMlp: true,
+    activation: "relu2",
+    attentionBias: true,
+    outputBias: true,
+    mlpBias: true,
+  },
   cwm: {},
   ministral3: {},
   smollm3: {},
@@ -71,18 +122,23 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   arcee: { plainMlp: true, activation: "relu2" },
   minicpm3: {},
   youtu: {},
-  glm4_moe: { attentionBias: true },
+  glm4v_text: { fusedMlp: true, attentionBias: true, placement: "sandwich" },
+  glm_ocr_text: { fusedMlp: true, placement: "sandwich" },
+  glm4v_moe_text: { attentionBias: true, wideRouter: true },
+  glm4_moe: { attentionBias: true, wideRouter: true },
   gpt_oss: {
     attentionBias: true,
     outputBias: true,
     mlpBias: true,
     activation: "clamped",
     sinks: true,
+    routerBias: true,
   },
   olmo: { norm: "layer-plain" },
   olmo2: { placement: "after", headNorm: "row", wideNorm: true },
   olmo3: { placement: "after", headNorm: "row", wideNorm: true },
   exaone4: { placement: "after", headNorm: "head" },
+  flex_olmo: { placement: "after", headNorm: "row", wideNorm: true },
   olmoe: { headNorm: "row" },
   phi3: { fusedQkv: true, fusedMlp: true, contiguous: true },
   phimoe: { norm: "layer" },
@@ -105,6 +161,7 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   },
   vaultgemma: { tied: true, activation: "gelu", softCap: true, wideNorm: true },
   cohere2: { norm: "layer-parts", parallel: 1, tied: true },
+  cohere2_moe: { norm: "layer-parts", parallel: 1, tied: true },
   cohere: { norm: "layer-parts", parallel: 1, tied: true },
   stablelm: { norm: "layer" },
   starcoder2: {
@@ -168,7 +225,7 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
     tied: true,
   },
   mpt: {
-    norm: "layer",
+    norm: "layer-no-bias",
     plainMlp: true,
     activation: "gelu",
     fusedQkv: true,

@@ -36,7 +36,7 @@ export function attentionOf(
     outputBias: outputBiasOf(config, facts),
     fused: facts.fusedQkv === true,
     rotary: facts.positions === undefined && !config.flag(false, "alibi"),
-    rotaryShare: config.fraction(1, "partial_rotary_factor", "rotary_pct"),
+    rotaryShare: rotaryShare(config),
     queryKeyNorm: config.flag(false, "use_qk_norm", "qk_layernorm")
       ? "head"
       : (facts.headNorm ?? "none"),
@@ -45,6 +45,7 @@ export function attentionOf(
     scoreBias: facts.positions === "alibi" || config.flag(false, "alibi") ? "alibi" : "none",
     bidirectional: false,
     ...(facts.sinks === true ? { sinks: true } : {}),
+    ...(facts.plainNorm === true ? { plainNorm: true } : {}),
     ...(facts.wideNorm === true ? { wideNorm: true } : {}),
     ...(facts.narrowSoftmax === true ? { narrowSoftmax: true } : {}),
     ...(facts.contiguous === true ? { contiguous: true } : {}),
@@ -64,6 +65,12 @@ export function attentionOf(
     rotary: true,
     latent: { queryRank: config.count(0, "q_lora_rank"), kvRank: latentRank, rotarySize },
   };
+}
+
+/** Of the head; transformers 5 writes it among the parameters of RoPE. */
+function rotaryShare(config: ModelConfig): number {
+  const nested = config.part("rope_parameters")?.fraction(1, "partial_rotary_factor") ?? 1;
+  return config.fraction(nested, "partial_rotary_factor", "rotary_pct");
 }
 
 function outputBiasOf(config: ModelConfig, facts: FamilyFacts): boolean {
@@ -105,6 +112,7 @@ export function activationOf(config: ModelConfig, otherwise: Activation): Activa
   const name = config.text(
     "hidden_activation",
     "hidden_act",
+    "mlp_hidden_act",
     "activation_function",
     "dense_act_fn",
   );
@@ -112,15 +120,19 @@ export function activationOf(config: ModelConfig, otherwise: Activation): Activa
 }
 
 export function mlpOf(config: ModelConfig, facts: FamilyFacts, hidden: number): MlpShape {
-  const width =
+  const named =
     config.optionalSize(
       "intermediate_size",
       "n_inner",
       "ffn_dim",
       "ffn_hidden_size",
+      "block_ff_dim",
       "d_ff",
       "inner_dim",
     ) ?? 4 * hidden;
+  const width = config.flag(config.family === "lfm2", "block_auto_adjust_ff_dim")
+    ? adjusted(config, named)
+    : named;
   const wanted = activationOf(config, facts.activation ?? "silu");
   // Gemma's configuration says "gelu" and runs the fused tanh approximation.
   return {
@@ -135,33 +147,64 @@ export function mlpOf(config: ModelConfig, facts: FamilyFacts, hidden: number): 
   };
 }
 
-export function moeOf(config: ModelConfig, dense: MlpShape): MlpShape | MoeShape {
+/** LFM2: two thirds, times a factor, in whole multiples. */
+function adjusted(config: ModelConfig, named: number): number {
+  const factor = config.fraction(1, "block_ffn_dim_multiplier");
+  const multiple = config.count(256, "block_multiple_of") || 1;
+  return multiple * Math.ceil(Math.floor(factor * Math.floor((2 * named) / 3)) / multiple);
+}
+
+export function moeOf(
+  config: ModelConfig,
+  facts: FamilyFacts,
+  dense: MlpShape,
+): MlpShape | MoeShape {
   const experts = config.optionalSize(
     "num_local_experts",
     "num_experts",
     "n_routed_experts",
     "moe_num_experts",
+    "num_moe_experts",
   );
   if (experts === undefined) {
     return dense;
   }
   const perToken =
-    config.optionalSize("num_experts_per_tok", "num_experts_per_token", "moe_top_k") ?? 2;
+    config.optionalSize(
+      "num_experts_per_tok",
+      "num_experts_per_token",
+      "moe_top_k",
+      "moe_topk",
+      "moe_k",
+    ) ?? 2;
   if (perToken > experts) {
     throw invalidModel(config.source, `${perToken} experts for each token of ${experts}`);
   }
   const width = config.optionalSize("moe_intermediate_size") ?? dense.width;
-  const sharedCount = config.count(0, "n_shared_experts");
+  const sharedCount = config.count(
+    facts.oneShared === true ? 1 : 0,
+    "n_shared_experts",
+    "num_shared_experts",
+    "num_shared_expert",
+    "moe_num_shared_experts",
+  );
   const sharedWidth =
-    config.count(0, "shared_expert_intermediate_size", "shared_intermediate_size") ||
-    sharedCount * width;
+    config.count(
+      0,
+      "shared_expert_intermediate_size",
+      "shared_intermediate_size",
+      "moe_shared_expert_intermediate_size",
+    ) || sharedCount * width;
+  const latent = config.optionalSize("moe_latent_size");
   return {
     experts,
     perToken,
     expert: { ...dense, width, fused: dense.gated },
     shared: sharedWidth > 0 ? { ...dense, width: sharedWidth } : null,
     sharedGate: config.has("shared_expert_intermediate_size"),
-    routerBias: config.family === "gpt_oss",
-    wideRouter: /^(?:deepseek|glm4_moe)/.test(config.family),
+    routerBias: facts.routerBias === true,
+    wideRouter: facts.wideRouter === true,
+    ...(facts.runsAllExperts === true ? { runsAll: true as const } : {}),
+    ...(latent === undefined ? {} : { latent }),
   };
 }

@@ -89,14 +89,19 @@ export function readEncoder(config: ModelConfig): EncoderRead {
   const width = config.size("intermediate_size", "hidden_dim");
   const longest = config.size("max_position_embeddings");
   const embedded = config.optionalSize("embedding_size") ?? hidden;
-  const types =
-    config.family === "distilbert" ? 0 : config.count(isDeberta ? 0 : 2, "type_vocab_size");
+  const types = /^(?:distilbert|mpnet)$/.test(config.family)
+    ? 0
+    : config.count(isDeberta ? 0 : 2, "type_vocab_size");
   const dropout = config.fraction(0.1, "hidden_dropout_prob", "dropout") > 0;
   const relative = isDeberta ? relativeRows(config) : 0;
   const attention = plainAttention(heads, hidden, {
     narrowSoftmax: true,
     ...(isDeberta
-      ? { contiguous: true, scoreBias: "relative", fused: config.family === "deberta" }
+      ? {
+          contiguous: true,
+          scoreBias: "relative",
+          ...(config.family === "deberta" ? { fused: true, keyBias: false } : {}),
+        }
       : {}),
     ...(relative > 0 ? { relativeRows: relative } : {}),
   });
@@ -133,7 +138,10 @@ export function readEncoder(config: ModelConfig): EncoderRead {
       finalNorm: null,
       otherParameters:
         poolerOf(config, hidden) +
-        (relative > 0 ? relativeParameters(config, { hidden, layers, relative }) : 0),
+        (relative > 0 ? relativeParameters(config, { hidden, layers, relative }) : 0) +
+        (config.family === "mpnet"
+          ? heads * config.count(32, "relative_attention_num_buckets")
+          : 0),
       ...(poolerOf(config, hidden) > 0 ? { otherBiases: hidden } : {}),
     },
     head: headOf(config, embedded === hidden ? null : embedded),

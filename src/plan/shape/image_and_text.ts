@@ -4,9 +4,9 @@ import { ModelConfig } from "./config.js";
 import { type DecoderShape, readDecoder } from "./decoder.js";
 import { activationOf } from "./decoder_parts.js";
 import { LAYER_NORM, plainAttention, plainLayer } from "./encoder.js";
+import { readImageEncoder, UNFIXED_SIDE } from "./image_encoders.js";
 import type { NormShape, TowerShape } from "./model_shape.js";
 import { filledAs } from "./nested_defaults.js";
-import { imageTower, siglipPooler } from "./vision.js";
 
 export interface ImageAndTextShape extends Omit<DecoderShape, "tower"> {
   readonly towers: readonly TowerShape[];
@@ -17,16 +17,80 @@ interface Family {
   /** `model_type` of the parts where the configuration does not name it. */
   readonly vision: string;
   readonly text: string;
-  /** Parameters between both: widths of the image encoder's and the decoder's rows. */
-  readonly projector: (image: number, text: number, config: ModelConfig) => number;
+  readonly projector: (place: ProjectorPlace) => Projector;
 }
 
+/** Widths of the image encoder's and the decoder's rows, and how many rows the image has. */
+interface ProjectorPlace {
+  readonly image: number;
+  readonly text: number;
+  readonly rows: number;
+  readonly config: ModelConfig;
+  readonly vision: ModelConfig;
+}
+
+/** What is between both: its parameters, and elements that it keeps of each image. */
+interface Projector {
+  readonly parameters: number;
+  readonly saved: number;
+}
+
+/** Of two matrices, kept are the input of the first, and the input and the result of the activation. */
 const twoLayers =
   (extra: (text: number) => number): Family["projector"] =>
-  (image, text, config) => {
+  ({ image, text, rows, config }) => {
     const bias = config.flag(true, "multimodal_projector_bias") ? 2 * text : 0;
-    return image * text + text * text + bias + extra(text);
+    return {
+      parameters: image * text + text * text + bias + extra(text),
+      saved: rows * (image + 2 * text),
+    };
   };
+
+/** A norm of the image's rows and a matrix. */
+const ofGemma: Family["projector"] = ({ image, text, rows }) => ({
+  parameters: image * text + image,
+  saved: rows * image,
+});
+
+/** Mistral 3: a norm, a matrix that merges squares of rows, and two matrices. */
+const ofMistral: Family["projector"] = ({ image, text, rows, config }) => {
+  const merged = config.count(2, "spatial_merge_size") ** 2 || 1;
+  const bias = config.flag(false, "multimodal_projector_bias") ? 2 * text : 0;
+  return {
+    parameters: image + merged * image * image + image * text + text * text + bias,
+    // The norm's input and its result before and after the weights, in the layout of merged rows.
+    saved: 3 * rows * image + (rows / merged) * (image + 2 * text),
+  };
+};
+
+/** InternVL: squares of rows become one, then a norm and two matrices. */
+const ofInternVl: Family["projector"] = ({ image, text, rows, config }) => {
+  const merged = Math.round(1 / (config.fraction(0.5, "downsample_ratio") || 1)) ** 2 || 1;
+  const wide = merged * image;
+  return {
+    parameters: 2 * wide + wide * text + text * text + 2 * text,
+    saved: 2 * rows * image + 2 * (rows / merged) * text,
+  };
+};
+
+/** Idefics 3 and SmolVLM: squares of rows become one, and a matrix. */
+const ofIdefics: Family["projector"] = ({ image, text, rows, config }) => ({
+  parameters: config.count(2, "scale_factor") ** 2 * image * text,
+  saved: rows * image,
+});
+
+/** Llama 4: squares of rows become one, two matrices with an activation after each, and a third. */
+const ofLlama4: Family["projector"] = ({ text, rows, vision }) => {
+  const ratio = vision.fraction(0.5, "pixel_shuffle_ratio") || 1;
+  const wide = vision.size("intermediate_size");
+  const inner = vision.count(4096, "projector_input_dim");
+  const output = vision.count(4096, "projector_output_dim");
+  const last = vision.count(7680, "vision_output_dim");
+  return {
+    parameters: wide * inner + output * output + last * text,
+    saved: Math.floor(rows * ratio ** 2) * (wide + 2 * inner + 2 * output),
+  };
+};
 
 /** LLaVA 1.6 and OneVision learn a row that ends each line of patches. */
 const withNewline = twoLayers((text) => text);
@@ -39,18 +103,22 @@ const FAMILIES: Readonly<Record<string, Family>> = {
   paligemma: {
     vision: "siglip_vision_model",
     text: "gemma",
-    projector: (image, text) => image * text + text,
+    projector: ({ image, text, rows }) => ({
+      parameters: image * text + text,
+      saved: rows * image,
+    }),
   },
   gemma3: {
     vision: "siglip_vision_model",
     text: "gemma3_text",
-    projector: (image, text) => image * text + image,
+    projector: ofGemma,
   },
-  shieldgemma2: {
-    vision: "siglip_vision_model",
-    text: "gemma3_text",
-    projector: (image, text) => image * text + image,
-  },
+  shieldgemma2: { vision: "siglip_vision_model", text: "gemma3_text", projector: ofGemma },
+  mistral3: { vision: "pixtral", text: "mistral", projector: ofMistral },
+  internvl: { vision: "internvl_vision", text: "qwen2", projector: ofInternVl },
+  idefics3: { vision: "idefics3_vision", text: "llama", projector: ofIdefics },
+  smolvlm: { vision: "smolvlm_vision", text: "llama", projector: ofIdefics },
+  llama4: { vision: "llama4_vision_model", text: "llama4_text", projector: ofLlama4 },
 };
 
 const QWEN_FAMILIES: readonly string[] = ["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"];
@@ -61,8 +129,6 @@ export const IMAGE_AND_TEXT_FAMILIES: readonly string[] = [
 ];
 
 const REMARK = "one image a sequence; its rows count as tokens of the sequence";
-/** Pixels on one side of the image that a Qwen-VL is planned with: its configuration fixes none. */
-const QWEN_IMAGE_SIDE = 448;
 
 /** @throws TidemarkError TM-E085, also for a part of a family without a reader */
 export function readImageAndText(config: ModelConfig): ImageAndTextShape {
@@ -81,28 +147,18 @@ function readProjected(config: ModelConfig): ImageAndTextShape {
   const family = FAMILIES[config.family] as Family;
   const vision = partOf(config, "vision_config", family.vision);
   const text = partOf(config, "text_config", family.text);
-  const isClip = vision.family === "clip_vision_model";
-  if (!isClip && vision.family !== "siglip_vision_model") {
-    throw invalidModel(vision.source, `model_type "${vision.family}" has no reader`);
-  }
-  const image = imageTower(vision, "image", isClip ? 1 : 0, isClip ? "quick_gelu" : "gelu");
+  const { tower: image, remark } = readImageEncoder(vision);
   const decoder = readDecoder(tiedAs(config, text));
-  const pooler = isClip || !vision.flag(true, "vision_use_head") ? 0 : siglipPooler(vision);
+  const rows = typeof image.positions === "number" ? image.positions : 0;
+  const place = { image: image.hidden, text: decoder.tower.hidden, rows, config, vision };
+  const { parameters, saved } = family.projector(place);
   return {
     ...decoder,
     towers: [
-      {
-        ...image,
-        embeddingNorm: isClip ? LAYER_NORM : null,
-        otherParameters: pooler + family.projector(image.hidden, decoder.tower.hidden, config),
-        // The input of the projector, and of two layers the input and the result of the activation.
-        otherSaved:
-          (typeof image.positions === "number" ? image.positions : 0) *
-          (image.hidden + (config.family.startsWith("llava") ? 2 * decoder.tower.hidden : 0)),
-      },
+      { ...image, otherParameters: image.otherParameters + parameters, otherSaved: saved },
       decoder.tower,
     ],
-    remarks: [REMARK],
+    remarks: [remark ?? REMARK],
   };
 }
 
@@ -151,7 +207,7 @@ function readQwen(config: ModelConfig): ImageAndTextShape {
     : (vision.optionalSize("out_hidden_size") ?? text);
   const merger = merged * merged + merged + merged * out + out;
   const deep = isFirst || isSecond ? 0 : vision.sizes("deepstack_visual_indexes").length;
-  const side = Math.floor(QWEN_IMAGE_SIDE / patch);
+  const side = Math.floor(UNFIXED_SIDE / patch);
   const whole = new Set(vision.sizes("fullatt_block_indexes"));
   const image: TowerShape = {
     name: "image",
@@ -211,7 +267,7 @@ function readQwen(config: ModelConfig): ImageAndTextShape {
     ...decoder,
     towers: [image, decoder.tower],
     remarks: [
-      `one image of ${QWEN_IMAGE_SIDE} x ${QWEN_IMAGE_SIDE} pixels a sequence; its rows count as tokens of the sequence`,
+      `one image of ${UNFIXED_SIDE} x ${UNFIXED_SIDE} pixels a sequence; its rows count as tokens of the sequence`,
     ],
   };
 }

@@ -46,12 +46,16 @@ export interface AttentionShape {
   readonly alwaysFused?: boolean;
   /** How norms of queries and keys are computed: one kernel (torch.nn.RMSNorm), or parts that keep the input, too. */
   readonly normKernel?: "torch" | "diffusers";
+  /** Norms of queries and keys have no weights (Llama 4, NanoChat). */
+  readonly plainNorm?: boolean;
   /** Norms of queries and keys are multiplied in fp32, as the layer's own (Gemma 3, OLMo 2). */
   readonly wideNorm?: boolean;
   /** Tokens that a position can see; 0: all before it. */
   readonly window: number;
   /** Rows that see only each other, with a product of their own, and whose results are joined (windows of Qwen's images). */
   readonly blockRows?: number;
+  /** The rows of all samples of a batch are one sequence, with a mask between them (Pixtral). */
+  readonly joinsBatch?: true;
   /** Scores pass through tanh (Gemma 2): FlashAttention does so itself, and sdpa of transformers leaves it out. */
   readonly softCap: boolean;
   /** Learned or fixed additive bias of the scores (T5, ALiBi): needs a mask of scores. */
@@ -99,11 +103,15 @@ export interface MoeShape {
   readonly routerBias: boolean;
   /** The router computes in fp32, and what the experts made is weighted in fp32 (DeepSeek). */
   readonly wideRouter?: boolean;
+  /** Every expert computes the rows of all tokens, which the router's weights have multiplied (Llama 4). */
+  readonly runsAll?: true;
+  /** Width of the rows that experts read, between two matrices of the layer (Nemotron-H). */
+  readonly latent?: number;
 }
 
-/** State-space layer: Mamba 1 or 2. */
+/** State-space layer: Mamba 1 or 2, or a short convolution between two gates (LFM2), which has no state. */
 export interface StateSpaceShape {
-  readonly version: 1 | 2;
+  readonly version: 1 | 2 | "convolution";
   readonly inner: number;
   readonly state: number;
   readonly convolution: number;
@@ -115,6 +123,8 @@ export interface StateSpaceShape {
   readonly chunk: number;
   readonly convolutionBias: boolean;
   readonly bias: boolean;
+  /** The scan's output is multiplied with the gate, without a norm (Falcon-H1; version 2). */
+  readonly plainGate?: true;
   /** `mamba_ssm_dtype` of the configuration has 16 bits. */
   readonly narrowState?: boolean;
 }
@@ -140,6 +150,8 @@ export interface TransformerLayer {
   readonly parallel: boolean;
   readonly parallelNorms: 1 | 2;
   readonly attention: AttentionShape | null;
+  /** Reads what attention reads, and is added to its result (Falcon-H1). */
+  readonly beside?: StateSpaceShape;
   /** Attention to another tower's output (T5, Whisper). */
   readonly cross: AttentionShape | null;
   readonly mlp: MlpShape | MoeShape | null;
@@ -204,6 +216,30 @@ export interface PatchLayer {
   readonly dual: boolean;
 }
 
+/**
+ * A layer of an image model whose rows become fewer and wider from stage to stage (Swin, ConvNeXt): `side` rows along each
+ * side, `hidden` elements in each.
+ *
+ * `patches`: a convolution of the image, and a norm. `windows`: a transformer's layer, whose attention sees the rows of one
+ * window. `merging`: 2 x 2 rows as one, a norm and a matrix. `depthwise`: a convolution of each channel, then an MLP.
+ * `reduction`: a norm and a convolution of 2 x 2 rows. `pool`: the mean of all rows.
+ */
+export interface StageLayer {
+  readonly kind: "stage";
+  readonly block: "patches" | "windows" | "merging" | "depthwise" | "reduction" | "pool";
+  readonly side: number;
+  readonly hidden: number;
+  /** Of what it reads. */
+  readonly inputSide: number;
+  readonly inputHidden: number;
+  /** Of `windows`, whose learned distances have a table of `tableRows`; of `depthwise`, the MLP and the scale alone. */
+  readonly layer?: TransformerLayer;
+  readonly window?: number;
+  readonly tableRows?: number;
+  /** The MLP's activations are normalized by their size in the whole image (ConvNeXt V2). */
+  readonly responseNorm?: true;
+}
+
 /** A layer of a model without a reader: its matrices, and how many elements its other tensors have. */
 export interface TensorLayer {
   readonly kind: "tensors";
@@ -221,11 +257,14 @@ export type LayerShape =
   | ConvolutionLayer
   | UnetAttentionLayer
   | PatchLayer
+  | StageLayer
   | TensorLayer;
 
 export interface LayerRun {
   readonly count: number;
   readonly layer: LayerShape;
+  /** Belongs to the layer before it (or the first one), as the configuration counts them: the MLP after a state space. */
+  readonly isPart?: true;
 }
 
 /** Rows of learned vectors, or a projection of patches, before the first layer. */
@@ -292,33 +331,6 @@ export interface HeadShape {
 
 export type DType = "fp32" | "bf16" | "fp16" | "fp8" | "int8" | "int4" | "nf4";
 
-function isPart(layers: readonly LayerRun[], index: number): boolean {
-  const layer = layers[index]?.layer;
-  return (
-    layer?.kind === "transformer" &&
-    layer.attention === null &&
-    layers[index - 1]?.layer.kind === "state-space"
-  );
-}
-
-/** Layers as the configuration counts them: the MLP after a state space is part of its layer (Jamba, Bamba). */
-export function layerCount({ layers }: Pick<TowerShape, "layers">): number {
-  return layers.reduce((sum, { count }, index) => sum + (isPart(layers, index) ? 0 : count), 0);
-}
-
-/** One by one, each with its parts. */
-export function layersOf({ layers }: Pick<TowerShape, "layers">): LayerShape[][] {
-  const all: LayerShape[][] = [];
-  for (const [index, { count, layer }] of layers.entries()) {
-    if (isPart(layers, index)) {
-      all.at(-1)?.push(layer);
-    } else {
-      all.push(...Array.from({ length: count }, () => [layer]));
-    }
-  }
-  return all;
-}
-
 export interface QuantizedWeights {
   /** `quant_method` of the checkpoint. */
   readonly method?: string;
@@ -382,13 +394,4 @@ export interface ModelShape {
   readonly weightFiles?: { readonly parameters: number; readonly bytes: number };
   /** Sentences about what was assumed. */
   readonly remarks: readonly string[];
-}
-
-/** Whether the job decides the length of its sequences; images and audio have the sizes of the model. */
-export function readsText({ towers }: ModelShape): boolean {
-  return towers.some(({ positions }) => positions === "sequence");
-}
-
-export function isMoe(mlp: MlpShape | MoeShape): mlp is MoeShape {
-  return "experts" in mlp;
 }

@@ -4,7 +4,8 @@
  */
 import { invalidModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
-import { isMoe, layersOf, type TowerShape } from "./model_shape.js";
+import { isMoe, layersOf } from "./layers.js";
+import type { TowerShape } from "./model_shape.js";
 
 /** Counts and widths of which a model has at least one, and shares of which there is no more than all. */
 const NOT_ZERO = [

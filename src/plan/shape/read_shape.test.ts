@@ -32,7 +32,10 @@ describe("published configurations", () => {
   });
 });
 
-/** Default configurations of transformers 5.17, and the parameters that its classes have (on the meta device). */
+/** Vectors that the shape has no place for: tables of BERT in CLIP's text; the norm and biases that ModernBERT lacks. */
+const APART: Readonly<Record<string, number>> = { chinese_clip: 1536, modernbert: 2304 };
+
+/** Default configurations of transformers 5.17 and 5.24, and the parameters that its classes have (on the meta device). */
 const TYPES: Readonly<
   Record<string, { class: string; parameters: number; config: Record<string, unknown> }>
 > = JSON.parse(
@@ -50,7 +53,7 @@ describe("default configurations of transformers", () => {
       return;
     }
     if (model.known) {
-      expect(Math.abs(parameterCount(model) / parameters - 1)).toBeLessThan(2e-4);
+      expect(Math.abs(parameterCount(model) - parameters)).toBeLessThanOrEqual(APART[type] ?? 0);
     }
   });
 
@@ -62,7 +65,7 @@ describe("default configurations of transformers", () => {
         return false;
       }
     });
-    expect(known.length).toBeGreaterThan(90);
+    expect(known.length).toBeGreaterThan(125);
   });
 
   it("a nested configuration without its defaults (Gemma 3 4B as published)", () => {
@@ -127,7 +130,11 @@ describe("hostile configurations end in one line", () => {
     ["text for a flag", { ...llama, tie_word_embeddings: "yes" }, /tie_word_embeddings is "yes"/],
     ["text for a share", { ...llama, partial_rotary_factor: "half" }, /factor is "half"/],
     ["heads of BERT", { ...MODELS["bert-base"]?.config, num_attention_heads: 7 }, /7 heads do not/],
-    ["a family without a reader", { model_type: "swin" }, /model_type "swin" has no reader/],
+    [
+      "a family without a reader",
+      { model_type: "segformer" },
+      /model_type "segformer" has no reader/,
+    ],
     [
       "another task",
       {

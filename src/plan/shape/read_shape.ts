@@ -5,6 +5,7 @@ import { type DecoderShape, readDecoder } from "./decoder.js";
 import { factsOf } from "./decoder_families.js";
 import { readUnet } from "./diffusion.js";
 import { ENCODER_FAMILIES, readEncoder } from "./encoder.js";
+import { HYBRID_FAMILIES, readHybrid } from "./hybrid.js";
 import { IMAGE_AND_TEXT_FAMILIES, readImageAndText } from "./image_and_text.js";
 import type { HeadShape, ModelShape, TowerShape } from "./model_shape.js";
 import { filledAs } from "./nested_defaults.js";
@@ -12,12 +13,8 @@ import { oddFigures, requireConsistent } from "./odd_figures.js";
 import { NO_HEAD } from "./parts.js";
 import { PATCH_READERS } from "./patch_models.js";
 import { readSequenceToSequence, SEQUENCE_FAMILIES } from "./sequence_to_sequence.js";
-import {
-  readBamba,
-  readJamba,
-  readStateSpace,
-  STATE_SPACE_FAMILIES,
-} from "./state_space_models.js";
+import { readStages, STAGE_FAMILIES } from "./stages.js";
+import { readStateSpace, STATE_SPACE_FAMILIES } from "./state_space_models.js";
 import { storedWeights, unknownType, unreadModules, unreadQuantization } from "./stored_weights.js";
 import {
   IMAGE_TOWER_FAMILIES,
@@ -55,7 +52,14 @@ export function readShape(values: JsonObject, name: string, source: string): Mod
 }
 
 /** Models with a name of their own that are those of another family, with other sizes. */
-const ALIASES: Readonly<Record<string, string>> = { kimi_k2: "deepseek_v3" };
+const ALIASES: Readonly<Record<string, string>> = {
+  kimi_k2: "deepseek_v3",
+  sarvam_mla: "deepseek_v3",
+  sarvam_moe: "glm4_moe",
+  exaone: "llama",
+  internlm3: "llama",
+  iquestcoder: "llama",
+};
 
 function ownConfig(config: ModelConfig): ModelConfig {
   const { family } = config;
@@ -83,11 +87,11 @@ const READERS: readonly { readonly families: readonly string[]; readonly read: R
   { families: STATE_SPACE_FAMILIES, read: withLongest(readStateSpace) },
   { families: VISION_FAMILIES, read: withLongest(readImageClassifier) },
   { families: IMAGE_TOWER_FAMILIES, read: withLongest(readImageTower) },
+  { families: STAGE_FAMILIES, read: withLongest(readStages) },
   { families: ["resnet"], read: withLongest(readResnet) },
   { families: TWO_TOWER_FAMILIES, read: withLongest(readTwoTowers) },
   { families: IMAGE_AND_TEXT_FAMILIES, read: withLongest(readImageAndText) },
-  { families: ["jamba"], read: withLongest(readJamba) },
-  { families: ["bamba"], read: withLongest(readBamba) },
+  { families: HYBRID_FAMILIES, read: withLongest(readHybrid) },
 ];
 
 function readerOf(config: ModelConfig): Reader {

@@ -157,7 +157,7 @@ function readBart(config: ModelConfig): Read {
               },
             ]),
       ],
-      embeddingNorm: isSpeech ? null : LAYER_NORM,
+      embeddingNorm: isSpeech || config.family === "m2m_100" ? null : LAYER_NORM,
       embeddingDropout: dropout,
       // A convolution of three frames as a matrix.
       stems: reads

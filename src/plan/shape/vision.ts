@@ -1,5 +1,5 @@
 /** Images: ViT and its relatives, CLIP's two towers, an image encoder before a decoder, ResNet. */
-import { invalidModel } from "../../model/errors/plan_errors.js";
+import { invalidModel, noReader } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import { activationOf } from "./decoder_parts.js";
 import { LAYER_NORM, labelsOf, plainAttention, plainLayer } from "./encoder.js";
@@ -25,7 +25,7 @@ export const VISION_FAMILIES: readonly string[] = [
 export const IMAGE_TOWER_FAMILIES: readonly string[] = ["clip_vision_model", "siglip_vision_model"];
 export const TWO_TOWER_FAMILIES: readonly string[] = ["clip", "siglip", "chinese_clip"];
 
-const CLASS_HEAD = {
+export const CLASS_HEAD = {
   kind: "class",
   tied: false,
   bias: true,
@@ -52,7 +52,8 @@ export function imageTower(
   const width =
     config.optionalSize("intermediate_size") ??
     Math.round(hidden * config.fraction(4, "mlp_ratio"));
-  const scaled = config.family === "dinov2" ? 2 : 0;
+  const isDino = config.family === "dinov2";
+  const scaled = isDino ? 2 : 0;
   const layer = plainLayer(plainAttention(heads, hidden), width, {
     mlp: {
       width,
@@ -83,15 +84,30 @@ export function imageTower(
     ],
     layers: [{ count: config.layers("num_hidden_layers", "depth"), layer }],
     finalNorm: LAYER_NORM,
-    otherParameters: 0,
+    // A row for masked patches.
+    otherParameters: isDino ? hidden : 0,
   };
 }
 
+/** Rows beside the patches: a class, and what DeiT distils into. */
+const EXTRA_ROWS: Readonly<Record<string, number>> = { deit: 2, ijepa: 0 };
+
 export function readImageClassifier(config: ModelConfig): { tower: TowerShape; head: HeadShape } {
-  const extra = config.family === "deit" ? 2 : 1;
+  const { architecture, family } = config;
+  const isClassifier = architecture === "" || architecture.endsWith("ForImageClassification");
+  if (!isClassifier && !architecture.endsWith("Model")) {
+    throw noReader(config.source, `${architecture} has no reader`);
+  }
+  const tower = imageTower(config, "encoder", EXTRA_ROWS[family] ?? 1);
+  const { hidden } = tower;
+  const pooler = ["vit", "deit"].includes(family) ? hidden * hidden + hidden : 0;
+  const labels = labelsOf(config, 2);
+  // The classifier of DINO reads the class beside the mean of all patches.
+  const wide = family === "dinov2" && isClassifier ? hidden * labels : 0;
+  const others = tower.otherParameters + wide + (isClassifier ? 0 : pooler);
   return {
-    tower: imageTower(config, "encoder", extra),
-    head: { ...CLASS_HEAD, outputs: labelsOf(config, 2) },
+    tower: { ...tower, otherParameters: others },
+    head: isClassifier ? { ...CLASS_HEAD, outputs: labels } : NO_HEAD,
   };
 }
 
@@ -254,6 +270,6 @@ export function readResnet(config: ModelConfig): { tower: TowerShape; head: Head
       finalNorm: null,
       otherParameters: 0,
     },
-    head: { ...CLASS_HEAD, outputs: labelsOf(config, 1000) },
+    head: { ...CLASS_HEAD, outputs: labelsOf(config, 2) },
   };
 }

@@ -10,12 +10,13 @@ import type { TrainOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import type { DevicePeak } from "./device_peak.js";
 import { allParts, tensorParts } from "./parts.js";
-import { type KnownStates, trainingPeak } from "./plan_training.js";
+import { type KnownStates, trainingPeak, workspacesOf } from "./plan_training.js";
 import { type Replay, replayed, roomOf } from "./replay.js";
 
 interface Footprint {
   readonly parts: readonly PlanPartJson[];
-  readonly allocatedBytes: Bytes;
+  /** Without the libraries' workspaces, whose size differs between devices. */
+  readonly tensorBytes: Bytes;
   readonly ncclBytes: Bytes;
   /** Without a limit; absent until a plan has found it. */
   free: Replay | undefined;
@@ -38,17 +39,18 @@ export class Footprints {
 
   /** Of tensors alone. */
   allocatedBytes(job: TrainOptions): Bytes {
-    return this.#of(job).allocatedBytes;
+    return this.#of(job).tensorBytes + workspacesOf(job.gpu);
   }
 
   /** The same figure as that of the job's plan. */
   deviceBytes(job: TrainOptions): Bytes {
     const footprint = this.#of(job);
-    const { parts, ncclBytes, allocatedBytes } = footprint;
+    const { parts, ncclBytes, tensorBytes } = footprint;
+    const allocatedBytes = tensorBytes + workspacesOf(job.gpu);
     const { free } = footprint;
     const room = roomOf(job.gpu, ncclBytes);
     const isKnown = free !== undefined && (allocatedBytes >= room || free.reservedBytes <= room);
-    const found = isKnown ? free : replayed(this.#peakOf(job), job.gpu);
+    const found = isKnown ? free : replayed({ ...this.#peakOf(job), allocatedBytes }, job.gpu);
     footprint.free = found.isFree ? found : free;
     return figureOf(allParts(parts, job, { ncclBytes, gaps: found.gaps }), "device").bytes;
   }
@@ -61,9 +63,10 @@ export class Footprints {
     }
     const peak = this.#peakOf(job);
     const { allocatedBytes, ncclBytes } = peak;
+    const tensorBytes = allocatedBytes - workspacesOf(job.gpu);
     const made = {
       parts: tensorParts(peak, job, this.model),
-      allocatedBytes,
+      tensorBytes,
       ncclBytes,
       free: undefined,
     };
@@ -88,5 +91,5 @@ export class Footprints {
 /** What the tensors of a job depend on, of all that a search changes. */
 function keyOf(model: ModelShape, job: TrainOptions): string {
   const { batch, sequence, gpu } = job;
-  return `${batch} ${sequence} ${gpu.old} ${gpu.workspaceBytes} ${loadsWide(model, job) !== null}`;
+  return `${batch} ${sequence} ${gpu.old} ${loadsWide(model, job) !== null}`;
 }

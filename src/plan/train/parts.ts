@@ -5,7 +5,8 @@ import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_docu
 import { allocatorParts, type PartSketch, part } from "../device/allocator.js";
 import { OPTIMIZER_FACTS } from "../job/optimizers.js";
 import type { TrainOptions } from "../job/options.js";
-import { type ModelShape, readsText } from "../shape/model_shape.js";
+import { readsText } from "../shape/layers.js";
+import type { ModelShape } from "../shape/model_shape.js";
 import { countedParameters, productWords } from "../tape/products.js";
 import type { TapePart } from "../tape/tape.js";
 import type { DevicePeak } from "./device_peak.js";

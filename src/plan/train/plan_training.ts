@@ -1,6 +1,9 @@
 /** The peak of a training job, by part, on the device that needs most. */
+
+import type { Bytes } from "../../model/base/units.js";
 import type { PlanPartJson } from "../../model/documents/plan_document.js";
 import { modelTape, type StageChoice } from "../blocks/model_tape.js";
+import type { Gpu } from "../device/gpus.js";
 import type { TrainOptions } from "../job/options.js";
 import type { ModelShape } from "../shape/model_shape.js";
 import { simulateStep } from "../tape/simulate.js";
@@ -26,6 +29,11 @@ export function planTraining(model: ModelShape, options: TrainOptions): Training
 
 /** States of each pipeline stage, which depend on neither batch nor length: searches for what fits share them. */
 export type KnownStates = Map<number, States>;
+
+/** Of the thread of the forward pass, and of that of the backward pass. */
+export function workspacesOf({ workspaceBytes }: Pick<Gpu, "workspaceBytes">): Bytes {
+  return 2 * workspaceBytes;
+}
 
 /** The peak of the device that needs most. */
 export function trainingPeak(
@@ -81,7 +89,7 @@ function devicePeak(
     ncclBytes: ncclBytes(options),
     inFlight,
     stepIsPeak: step > backward,
-    allocatedBytes: Math.max(step, backward) + 2 * options.gpu.workspaceBytes,
+    allocatedBytes: Math.max(step, backward) + workspacesOf(options.gpu),
     rank: stage.count === 1 ? "" : `pipeline stage ${stage.index} of ${stage.count}`,
   };
 }
