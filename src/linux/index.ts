@@ -21,6 +21,7 @@ export { mappedInodes } from "./memory/mapped_files.js";
 export type { AddressRange, Mapping, Memory } from "./memory/memory.js";
 export { MemoryReader } from "./memory/memory_reader.js";
 export { openProcessMemory } from "./memory/process_memory.js";
+export { findRequestCount, type RequestCount, readRequestCount } from "./memory/request_count.js";
 export {
   isMapping,
   isMappingNamed,
@@ -28,7 +29,6 @@ export {
   processesMapping,
   sharedMemoryUsed,
 } from "./memory/shared_memory.js";
-export { findRequestCount, type RequestCount, readRequestCount } from "./memory/request_count.js";
 export { readSmaps, readSmapsTotal } from "./memory/smaps.js";
 export { type CLibrary, readCLibrary } from "./process/c_library.js";
 export {

@@ -11,8 +11,8 @@
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import type { Address, Pid } from "../../model/base/units.js";
-import { parseMaps } from "./maps.js";
 import { orNull, readText } from "../process/proc_files.js";
+import { parseMaps } from "./maps.js";
 
 const NAME = "/memfd:tidemark-requests";
 const MAGIC = Buffer.from("TMREQ\0\0\u0001", "latin1");
