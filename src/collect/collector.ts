@@ -237,11 +237,7 @@ export class Collector {
     const processes = this.#pods.allIdentified(this.#scan.read(nowMs));
     const ruled = this.#ruled.of(processes, this.#policy);
     this.#remote.next(nowMs);
-    if (
-      ruled !== this.#decided ||
-      nowMs >= this.#decideMs ||
-      this.#remote.isAsking(nowMs)
-    ) {
+    if (ruled !== this.#decided || nowMs >= this.#decideMs || this.#remote.isAsking(nowMs)) {
       this.#decided = ruled;
       this.#decideMs = nowMs + DECIDE_MS;
       this.#decide(ruled, nowMs);
@@ -255,7 +251,9 @@ export class Collector {
       this.#trigger(nowMs);
     }
     this.#actions.next(
-      ruled.flatMap(({ program, rule: { actions } }) => (actions === null ? [] : { program, actions })),
+      ruled.flatMap(({ program, rule: { actions } }) =>
+        actions === null ? [] : { program, actions },
+      ),
       boundsOf(this.#policy).actions,
       Date.now(),
     );

@@ -29,7 +29,9 @@ const request: OpenRequest = {
   captures: { atMs: 0, what: ["gpu"] },
 };
 
-test("a capture beyond the limit of an hour, and one that captures nothing, are no success", { timeout: 130_000 }, async () => {
+test("a capture beyond the limit of an hour, and one that captures nothing, are no success", {
+  timeout: 130_000,
+}, async () => {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-timed-"));
   const library = join(folder, "libcuda.so.1");
   writeFileSync(library, Buffer.alloc(4096));
