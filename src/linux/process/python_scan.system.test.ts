@@ -27,7 +27,10 @@ async function python(program: string): Promise<ChildProcess> {
 test("a program is found once; when it ends, or becomes another program, it is gone", async () => {
   let nowMs = 0;
   const scan = new PythonScan(() => true);
-  const has = ({ pid }: ChildProcess) => scan.read((nowMs += 1)).some((one) => one.pid === pid);
+  const has = ({ pid }: ChildProcess) => {
+    nowMs += 1;
+    return scan.read(nowMs).some((one) => one.pid === pid);
+  };
   const becomes = await python(BECOMES_SLEEP);
   const ends = await python("import time; print('up', flush=True); time.sleep(600)");
   expect([has(becomes), has(ends)]).toEqual([true, true]);
