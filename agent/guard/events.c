@@ -13,11 +13,14 @@
  * Exit status: 0, or 1 with the errno on standard output (`refused ERRNO`) if there are no events here. */
 #include "guard.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/cn_proc.h>
 #include <linux/connector.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -36,6 +39,30 @@ struct listen_request {
     enum proc_cn_mcast_op operation;
 } __attribute__((packed));
 
+/* Where a field of an event stands in a message. A filter loads words in network order. */
+#define EVENT_AT(field) (NLMSG_HDRLEN + offsetof(struct cn_msg, data) + offsetof(struct proc_event, field))
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, EVENT_AT(field))
+#define IF_EQUAL(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(value), yes, no)
+
+/* Forks and ends of threads, of which a busy host has hundreds a second, do not wake this process. Where the kernel takes
+ * no filter, print_event drops them. */
+static void leave_out_threads_and_forks(int fd) {
+    struct sock_filter steps[] = {
+        LOAD(what),
+        IF_EQUAL(PROC_EVENT_NONE, 6, 0),
+        IF_EQUAL(PROC_EVENT_EXEC, 5, 0),
+        IF_EQUAL(PROC_EVENT_EXIT, 0, 5),
+        LOAD(event_data.exit.process_pid),
+        BPF_STMT(BPF_MISC | BPF_TAX, 0),
+        LOAD(event_data.exit.process_tgid),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_X, 0, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX), /* the whole message */
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+    struct sock_fprog filter = {.len = sizeof steps / sizeof *steps, .filter = steps};
+    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
+}
+
 static int listen_to_kernel(void) {
     int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_CONNECTOR);
     if (fd < 0)
@@ -43,6 +70,7 @@ static int listen_to_kernel(void) {
     int bytes = RECEIVE_BYTES;
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) < 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    leave_out_threads_and_forks(fd);
     struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
     struct listen_request request = {
         .head = {.nlmsg_len = sizeof request, .nlmsg_type = NLMSG_DONE},

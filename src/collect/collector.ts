@@ -43,7 +43,7 @@ import { boundsOf } from "./policy/bounds.js";
 import { chooseAgents, isInShare } from "./policy/choice.js";
 import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy/policy.js";
 import { type Chosen, isInWindow, type Program } from "./policy/programs.js";
-import { RuledPrograms } from "./policy/ruled_programs.js";
+import { type RuledProgram, RuledPrograms } from "./policy/ruled_programs.js";
 import {
   FIRST_RETRY_MS,
   type Growing,
@@ -75,6 +75,8 @@ export interface WatchOptions {
 
 /** How old a figure of a control group may be, which programs share. Less than any interval between two readings of one. */
 const TEXTS_MS: Millis = 500;
+/** While no program starts or ends, what each of them gets is decided this often. */
+const DECIDE_MS: Millis = 9_000;
 const TIDY_MS: Millis = 60_000;
 /** Interval between two lines with the number of watched programs. */
 const COUNT_MS: Millis = 60_000;
@@ -85,6 +87,9 @@ const COUNTED_MS: Millis = 8_000;
 
 export class Collector {
   readonly #ruled = new RuledPrograms();
+  /** What the last decision was about, and when the next one is due if nothing changes. */
+  #decided: readonly RuledProgram[] = [];
+  #decideMs: Millis = 0;
   readonly #options: WatchOptions;
   readonly #scan = new PythonScan(() => this.#events.isComplete);
   readonly #pace: ScanPace;
@@ -130,6 +135,9 @@ export class Collector {
       startedBelowMs: (pid) => this.#scan.startedBelowMs(pid),
       onEvent: options.onEvent,
       onEnded: (one, growing, end) => this.#ended(one, growing, end),
+      onFree: () => {
+        this.#decideMs = 0;
+      },
     });
     this.#artifacts = new Artifacts(options.folder);
     this.#captures = new Captures(this.#artifacts, options.onEvent);
@@ -226,9 +234,34 @@ export class Collector {
 
   #pollPrograms(): void {
     const nowMs = monotonicMs();
+    const processes = this.#pods.allIdentified(this.#scan.read(nowMs));
+    const ruled = this.#ruled.of(processes, this.#policy);
+    this.#remote.next(nowMs);
+    if (ruled !== this.#decided || nowMs >= this.#decideMs || this.#remote.isAsking(nowMs)) {
+      this.#decided = ruled;
+      this.#decideMs = nowMs + DECIDE_MS;
+      this.#decide(ruled, nowMs);
+    } else {
+      this.#lastMoments.poll(null, nowMs);
+    }
+    for (const request of this.#remote.takeCaptures(nowMs)) {
+      this.#timed.add(request);
+    }
+    if (nowMs >= this.#triggers.dueMs) {
+      this.#trigger(nowMs);
+    }
+    this.#actions.next(
+      ruled.flatMap(({ program, rule: { actions } }) =>
+        actions === null ? [] : { program, actions },
+      ),
+      boundsOf(this.#policy).actions,
+      Date.now(),
+    );
+  }
+
+  #decide(ruled: readonly RuledProgram[], nowMs: Millis): void {
     const seen = new Set<string>();
-    const processes = this.#scan.read(nowMs).map((one) => this.#pods.identified(one));
-    for (const { program, rule } of this.#ruled.of(processes, this.#policy)) {
+    for (const { program, rule } of ruled) {
       const { key } = program.root;
       seen.add(key);
       const known = this.#watched.get(key);
@@ -254,26 +287,22 @@ export class Collector {
       }
     }
     this.#choose(seen, nowMs);
-    this.#hasten(seen);
-    this.#remote.next(nowMs);
-    for (const request of this.#remote.takeCaptures(nowMs)) {
-      this.#timed.add(request);
-    }
+    this.#hasten(seen, nowMs);
     this.#remote.report([...this.#watched.values()], nowMs);
-    const living = [...this.#watched.values()].filter(({ program: { root } }) =>
-      seen.has(root.key),
-    );
     this.#lastMoments.poll(
-      living.map(({ program, growing }) => ({ program, recording: growing?.path ?? null })),
+      ruled.map(({ program }) => ({
+        program,
+        recording: this.#watched.get(program.root.key)?.growing?.path ?? null,
+      })),
       nowMs,
     );
-    this.#trigger(living, nowMs);
+    this.#trigger(nowMs);
     this.#judge(nowMs);
     this.#count(seen, nowMs);
   }
 
   /** A program is recorded as soon as it is old enough. */
-  #hasten(seen: ReadonlySet<string>): void {
+  #hasten(seen: ReadonlySet<string>, nowMs: Millis): void {
     const left = [...this.#watched].flatMap(([key, { program, rule, growing }]) =>
       seen.has(key) && growing === null && rule.watch !== "never"
         ? LEAST_AGE_MS - ageMs(program.root)
@@ -281,6 +310,7 @@ export class Collector {
     );
     const first = Math.min(...left.filter((ms) => ms > 0));
     if (Number.isFinite(first)) {
+      this.#decideMs = Math.min(this.#decideMs, nowMs + first);
       this.#pace.hasten(first);
     }
   }
@@ -340,9 +370,9 @@ export class Collector {
     }
   }
 
-  #trigger(living: readonly Watched[], nowMs: Millis): void {
+  #trigger(nowMs: Millis): void {
     const fired = this.#triggers.next(
-      living.map(({ program, rule }) => ({
+      this.#decided.map(({ program, rule }) => ({
         program,
         triggers: rule.triggers,
         also: rule.actions?.when ?? null,
@@ -358,11 +388,6 @@ export class Collector {
         nowMs,
       );
     }
-    this.#actions.next(
-      living.map(({ program, rule }) => ({ program, actions: rule.actions })),
-      boundsOf(this.#policy).actions,
-      Date.now(),
-    );
   }
 
   /** If the program ran out of memory or crashed, its last moment is kept; otherwise its recording gets a last verdict. */

@@ -38,7 +38,7 @@ export async function watchDocument(
   });
   await pods.ready();
   listing.abort();
-  const processes = new PythonScan().read(monotonicMs()).map((one) => pods.identified(one));
+  const processes = pods.allIdentified(new PythonScan().read(monotonicMs()));
   const rows = programsOf(processes).map((program) => rowOf(program, ruleFor(program, policy)));
   const turns = turnsOf(rows, policy);
   const now = new Date();

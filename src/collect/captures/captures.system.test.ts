@@ -39,7 +39,7 @@ test("a recording that cannot be kept is named, and its folder is gone", async (
   const recording = join(folder, "gone.tidemark");
   captures.want(wanted("a test", { lastMoment: true, recording }), bounds, 0);
   captures.next(bounds, 0);
-  await vi.waitUntil(() => events.length > 0);
+  await vi.waitUntil(() => events.length > 0, { timeout: 60_000 });
   expect(events).toMatchObject([
     { kind: "not-captured", why: expect.stringMatching(/^a test: .*(no such file|ENOENT)/) },
   ]);
@@ -70,7 +70,7 @@ test.each([
     captures.want(wanted("timed", { atMs: 20_000 }), bounds, 20_000);
     captures.want(wanted("a last moment", { lastMoment: true }), bounds, 20_000);
     captures.next({ ...bounds, cpu }, 20_000);
-    await vi.waitUntil(() => events.length > 0);
+    await vi.waitUntil(() => events.length > 0, { timeout: 60_000 });
     expect(whys()).toEqual([expect.stringMatching(/^timed: /)]);
   },
 );

@@ -33,7 +33,9 @@ afterEach(() => {
 async function started(environment: Record<string, string>): Promise<number> {
   program = spawn("sleep", ["1000"], { env: { PATH: process.env.PATH, ...environment } });
   const pid = present(program.pid);
-  await vi.waitUntil(() => environment.RANK === undefined || readRank(pid) !== null);
+  await vi.waitUntil(() => environment.RANK === undefined || readRank(pid) !== null, {
+    timeout: 60_000,
+  });
   return pid;
 }
 

@@ -48,10 +48,16 @@ const PLACED_MS: Millis = 60_000;
 export class Triggers {
   readonly #texts: RecentTexts;
   #courses = new Map<string, Course>();
+  #dueMs: Millis = 0;
 
   /** `texts`: of the files that programs share. */
   constructor(texts: RecentTexts) {
     this.#texts = texts;
+  }
+
+  /** When the next program is to be read, on the clock of {@link next}. */
+  get dueMs(): Millis {
+    return this.#dueMs;
   }
 
   /** `all`: every running program. `nowMs`: from a clock that only moves forward. */
@@ -66,10 +72,10 @@ export class Triggers {
   ): Triggered[] {
     const before = this.#courses;
     this.#courses = new Map();
+    this.#dueMs = Number.POSITIVE_INFINITY;
     const fired: Triggered[] = [];
     for (const { program, triggers, also } of all) {
-      const conditions = [...triggers.map(({ when }) => when), ...(also === null ? [] : [also])];
-      if (conditions.length > 0) {
+      if (triggers.length > 0 || also !== null) {
         const { key } = program.root;
         const course = before.get(key) ?? {
           readings: new ProgramReadings(),
@@ -80,13 +86,16 @@ export class Triggers {
           conditions: [],
           restsUntilMs: new Map<string, Millis>(),
         };
-        course.conditions = conditions;
         this.#courses.set(key, course);
         if (nowMs >= course.nextMs) {
-          course.nextMs = nowMs + distanceOf(conditions);
+          const conditions = triggers.map(({ when }) => when);
+          course.conditions = also === null ? conditions : [...conditions, also];
+          course.readings.for(course.conditions);
+          course.nextMs = nowMs + distanceOf(course.conditions);
           course.readings.add(readingOf(program, course, this.#texts, nowMs));
           fired.push(...firing(program, course, triggers, nowMs));
         }
+        this.#dueMs = Math.min(this.#dueMs, course.nextMs);
       }
     }
     return fired;
@@ -124,8 +133,11 @@ function firing(
   nowMs: Millis,
 ): Triggered[] {
   return triggers.flatMap((trigger) => {
-    const name = JSON.stringify(trigger);
     const reason = readings.holds(trigger.when);
+    if (reason === null && restsUntilMs.size === 0) {
+      return [];
+    }
+    const name = JSON.stringify(trigger);
     const restsUntil = restsUntilMs.get(name) ?? 0;
     if (reason === null) {
       if (restsUntil === Number.POSITIVE_INFINITY) {
@@ -155,7 +167,7 @@ function readingOf(
   texts: RecentTexts,
   timeMs: Millis,
 ): Reading {
-  const { pids, conditions } = course;
+  const { pids, conditions, readings } = course;
   const kinds = new Set(conditions.map(({ kind }) => kind));
   const wantsGroup = kinds.has("limit") || kinds.has("oom-kill") || kinds.has("pressure");
   if (wantsGroup && timeMs - course.placedMs >= PLACED_MS) {
@@ -174,7 +186,7 @@ function readingOf(
   const bytes = group?.limitBytes ?? null;
   return {
     timeMs,
-    rssBytes: rssOf(processes),
+    rssBytes: readings.wantsRss(timeMs) ? rssOf(processes) : null,
     limit: bytes === null || room === null ? null : { bytes, usedBytes: bytes - room },
     pressure: kinds.has("pressure") ? readPressure(place, texts.read) : null,
     oomKills: group?.oomKills ?? null,

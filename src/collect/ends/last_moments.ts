@@ -67,12 +67,18 @@ export class LastMoments {
     });
   }
 
-  /** Finds workers that crashed since the last poll. `living`: all running programs with their recordings. */
+  /**
+   * Finds workers that crashed since the last poll. `living`: all running programs with their recordings; null: no process has
+   * started or ended.
+   */
   poll(
-    living: readonly { readonly program: Program; readonly recording: string | null }[],
+    living: readonly { readonly program: Program; readonly recording: string | null }[] | null,
     nowMs: Millis,
   ): void {
     this.#lookAgain(nowMs);
+    if (living === null) {
+      return;
+    }
     const before = this.#processes;
     this.#processes = new Map();
     for (const { program, recording } of living) {
@@ -109,6 +115,9 @@ export class LastMoments {
   }
 
   #lookAgain(nowMs: Millis): void {
+    if (this.#unexplained.length === 0) {
+      return;
+    }
     const { events } = this.#options;
     const before = this.#unexplained;
     this.#unexplained = [];

@@ -17,8 +17,8 @@ const ERRNO_TEXT: Readonly<Record<string, string>> = {
 };
 
 const SILENT = "they are available only in the host's pid and user namespaces";
-/** How long the kernel may take to answer. */
-const ANSWER_MS: Millis = 5_000;
+/** How long the kernel may take to answer; on a busy host, the guard starts late. */
+const ANSWER_MS: Millis = 15_000;
 
 /** How a process ended, from its wait status. */
 export interface ProcessExit {
@@ -37,6 +37,8 @@ export interface ProcessEventsOptions {
   readonly onStarted?: (pid: Pid) => void;
   readonly onEnded?: (pid: Pid) => void;
   readonly guardPath?: string;
+  /** Left out: {@link ANSWER_MS}. */
+  readonly answerMs?: Millis;
 }
 
 export class ProcessEvents {
@@ -54,16 +56,18 @@ export class ProcessEvents {
   }
 
   start(): void {
-    const { guardPath = GUARD_PATH, onUnavailable } = this.#options;
+    const { guardPath = GUARD_PATH, answerMs = ANSWER_MS, onUnavailable } = this.#options;
     const guard = spawn(guardPath, ["events"], { stdio: ["pipe", "pipe", "ignore"] });
     this.#guard = guard;
     let why = "tidemark-guard has ended";
-    const late = setTimeout(() => {
+    const giveUp = () => {
       if (!this.#isReady) {
         why = SILENT; // the kernel does not answer there
         guard.stdin.end();
       }
-    }, ANSWER_MS);
+    };
+    // If this process was busy for so long, the answer has arrived but is read only after the timers.
+    const late = setTimeout(() => setImmediate(giveUp), answerMs);
     late.unref();
     // A busy host reports hundreds of ends a second: readline would take as long as the rest of this process.
     let rest = "";

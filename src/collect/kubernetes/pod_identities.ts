@@ -52,8 +52,14 @@ export class PodIdentities {
     }
   }
 
-  /** The same process with its pod's names. */
-  identified(process: ScannedProcess): ScannedProcess {
+  /** The same processes with their pods' names; where no pod is known, the same array. */
+  allIdentified(processes: readonly ScannedProcess[]): readonly ScannedProcess[] {
+    return this.#watch === null && this.#own === null
+      ? processes
+      : processes.map((one) => this.#identify(one));
+  }
+
+  #identify(process: ScannedProcess): ScannedProcess {
     if (this.#revision !== this.#pods.revision) {
       this.#revision = this.#pods.revision;
       this.#identified = new WeakMap();

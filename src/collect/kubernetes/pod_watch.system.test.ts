@@ -103,7 +103,7 @@ test("a list, then its changes, whatever the pieces in which they arrive", async
   const watch = start();
   await watch.tried;
   expect([watch.isSynced, isKnown("a")]).toEqual([true, true]);
-  await vi.waitFor(() => expect(watches()).toHaveLength(1));
+  await vi.waitFor(() => expect(watches()).toHaveLength(1), { timeout: 60_000 });
   const { query, response } = watches()[0] as Asked;
   expect(query.get("resourceVersion")).toBe("10");
   expect(query.get("allowWatchBookmarks")).toBe("true");
@@ -111,11 +111,11 @@ test("a list, then its changes, whatever the pieces in which they arrive", async
   for (const byte of Buffer.from(text)) {
     response.write(Buffer.from([byte]));
   }
-  await vi.waitFor(() => expect(isKnown("b-ü")).toBe(true));
+  await vi.waitFor(() => expect(isKnown("b-ü")).toBe(true), { timeout: 60_000 });
   response.write(change("DELETED", pod("a", "13")));
   response.write(change("BOOKMARK", { metadata: { resourceVersion: "77" } }));
   response.end(`\n${change("ADDED", pod("c", "78"))}`);
-  await vi.waitFor(() => expect(watches()).toHaveLength(2));
+  await vi.waitFor(() => expect(watches()).toHaveLength(2), { timeout: 60_000 });
   expect(watches()[1]?.query.get("resourceVersion")).toBe("78");
   expect(isKnown("c")).toBe(true);
   expect(lists()).toHaveLength(1);
@@ -124,9 +124,9 @@ test("a list, then its changes, whatever the pieces in which they arrive", async
 
 test("a bookmark alone moves the version on", async () => {
   start();
-  await vi.waitFor(() => expect(watches()).toHaveLength(1));
+  await vi.waitFor(() => expect(watches()).toHaveLength(1), { timeout: 60_000 });
   watches()[0]?.response.end(change("BOOKMARK", { metadata: { resourceVersion: "500" } }));
-  await vi.waitFor(() => expect(watches()).toHaveLength(2));
+  await vi.waitFor(() => expect(watches()).toHaveLength(2), { timeout: 60_000 });
   expect(watches()[1]?.query.get("resourceVersion")).toBe("500");
 });
 
@@ -147,7 +147,7 @@ test.each([
       }
     };
     start();
-    await vi.waitFor(() => expect(watches()).toHaveLength(2));
+    await vi.waitFor(() => expect(watches()).toHaveLength(2), { timeout: 60_000 });
     expect(lists().map(({ query }) => query.get("resourceVersion"))).toEqual(["0", null]);
     expect(isKnown("new")).toBe(true);
     expect(troubles).toEqual([]);
@@ -169,17 +169,17 @@ test("a long list comes in pages, and begins again if a page has expired", async
     }
   };
   await start().tried;
-  await vi.waitFor(() => expect(watches()).toHaveLength(1));
+  await vi.waitFor(() => expect(watches()).toHaveLength(1), { timeout: 60_000 });
   expect([isKnown("a"), isKnown("b")]).toEqual([true, true]);
   expect(watches()[0]?.query.get("resourceVersion")).toBe("11");
 });
 
 test("the token and the certificate are read again for each request", async () => {
   start();
-  await vi.waitFor(() => expect(watches()).toHaveLength(1));
+  await vi.waitFor(() => expect(watches()).toHaveLength(1), { timeout: 60_000 });
   writeFileSync(join(folder, "token"), "second");
   watches()[0]?.response.end();
-  await vi.waitFor(() => expect(watches()).toHaveLength(2));
+  await vi.waitFor(() => expect(watches()).toHaveLength(2), { timeout: 60_000 });
   expect(asked.map(({ token }) => token)).toEqual(["first", "first", "second"]);
 });
 
@@ -194,7 +194,7 @@ test.each([
   const watch = start();
   await watch.tried;
   expect(watch.isSynced).toBe(false);
-  await vi.waitFor(() => expect(watches()).toHaveLength(1));
+  await vi.waitFor(() => expect(watches()).toHaveLength(1), { timeout: 60_000 });
   expect(troubles).toEqual([expect.stringMatching(why), ""]);
 });
 
@@ -206,7 +206,7 @@ test.each([
   let n = 0;
   answer = (one) => (n++ === 0 ? one.response.end(text) : usual(one));
   start();
-  await vi.waitFor(() => expect(watches()).toHaveLength(1));
+  await vi.waitFor(() => expect(watches()).toHaveLength(1), { timeout: 60_000 });
   expect(troubles).toEqual(["the API server's answer is no list of pods", ""]);
 });
 
@@ -222,7 +222,7 @@ test("objects that are no pods are left out, and a watch with rubbish is made ag
     }
   };
   start();
-  await vi.waitFor(() => expect(watches()).toHaveLength(2));
+  await vi.waitFor(() => expect(watches()).toHaveLength(2), { timeout: 60_000 });
   expect([isKnown("a"), isKnown("b")]).toEqual([true, true]);
   expect(watches()[1]?.query.get("resourceVersion")).toBe("11");
 });
@@ -242,7 +242,7 @@ test("a connection that is cut in the middle of a change loses nothing", async (
     }
   };
   start();
-  await vi.waitFor(() => expect(watches()).toHaveLength(2));
+  await vi.waitFor(() => expect(watches()).toHaveLength(2), { timeout: 60_000 });
   expect([isKnown("a"), isKnown("b")]).toEqual([true, false]);
   expect(watches()[1]?.query.get("resourceVersion")).toBe("11");
   expect(troubles).toEqual([]);
@@ -270,7 +270,7 @@ test("no server, and no token: one line, and an end that does not hang", async (
 
 test("an end during a watch", async () => {
   const watch = start();
-  await vi.waitFor(() => expect(watches()).toHaveLength(1));
+  await vi.waitFor(() => expect(watches()).toHaveLength(1), { timeout: 60_000 });
   until.abort();
   await watch.ended;
   expect(troubles).toEqual([]);

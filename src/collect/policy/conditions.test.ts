@@ -6,8 +6,12 @@ const MIB = 2 ** 20;
 const GROWTH: Condition = { kind: "growth", rate: { share: 0.2 }, windowMs: 900_000 };
 
 /** A reading every 10 s. `rss`: by number of the reading. */
-function readings(count: number, rss: (n: number) => number): ProgramReadings {
-  const all = new ProgramReadings();
+function readings(
+  count: number,
+  rss: (n: number) => number,
+  conditions: readonly Condition[] = [GROWTH],
+): ProgramReadings {
+  const all = new ProgramReadings().for(conditions);
   for (let n = 0; n < count; n++) {
     all.add({
       timeMs: n * 10_000,
@@ -64,6 +68,24 @@ test("readings of a day are thinned out, and growth is still seen", () => {
   expect(readings(9000, (n) => 200 * MIB + n * 10_000).holds(day)).toMatch(
     /3\.\d MiB\/h|3\.\d+ MiB/,
   );
+});
+
+test("a program without a condition about RSS needs it only for the baseline, and keeps one reading", () => {
+  const rest = { limit: null, pressure: null, oomKills: null, hasLost: false };
+  const all = new ProgramReadings().for([{ kind: "oom-kill" }]);
+  const wanted: boolean[] = [];
+  for (let timeMs = 0; timeMs <= 120_000; timeMs += 20_000) {
+    wanted.push(all.wantsRss(timeMs));
+    all.add({ timeMs, rssBytes: all.wantsRss(timeMs) ? 100 * MIB : null, ...rest });
+  }
+  expect(wanted).toEqual([true, true, true, true, false, false, false]);
+  const above: Condition = { kind: "rss", bytes: 50 * MIB, aboveBaseline: true };
+  all.for([above, GROWTH]);
+  expect(all.wantsRss(140_000)).toBe(true);
+  expect(all.holds(above)).toBeNull();
+  all.add({ timeMs: 140_000, rssBytes: 150 * MIB, ...rest });
+  expect(all.holds(above)).toContain("50.0 MiB above its baseline of 100 MiB");
+  expect(all.holds(GROWTH)).toBeNull();
 });
 
 test("the baseline is the level of the first minute", () => {

@@ -86,8 +86,8 @@ export function conditionOf({ for: windowMs, ...when }: Written): Condition | st
 /** One reading of a program. null: the kernel does not report it, or there is no limit. */
 export interface Reading {
   readonly timeMs: Millis;
-  /** Sum over its processes. */
-  readonly rssBytes: Bytes;
+  /** Sum over its processes; null: not read, because no condition needs it ({@link ProgramReadings.wantsRss}). */
+  readonly rssBytes: Bytes | null;
   readonly limit: { readonly bytes: Bytes; readonly usedBytes: Bytes } | null;
   readonly pressure: number | null;
   /** Processes of its control group that the kernel has killed so far. */
@@ -112,8 +112,10 @@ const KILL_TO_END_MS: Millis = 30_000;
 /** Readings must cover at least this part of the window. */
 const LEAST_WINDOW = 0.9;
 
-/** The readings of one program so far, and its newest verdict. */
+/** The readings of one program that its conditions need, and its newest verdict. */
 export class ProgramReadings {
+  #conditions: readonly Condition[] = [];
+  /** Of all conditions that are older than the last reading; the last one only, unless a condition is about growth. */
   #all: Reading[] = [];
   #first: Reading | null = null;
   #baseline: Bytes = 0;
@@ -121,10 +123,28 @@ export class ProgramReadings {
   #killedMs = Number.NEGATIVE_INFINITY;
   #lostMs = Number.NEGATIVE_INFINITY;
 
+  /** What the readings from now on must show. */
+  for(conditions: readonly Condition[]): this {
+    this.#conditions = conditions;
+    return this;
+  }
+
+  /** Whether a reading at this time needs RSS: for a condition, or for the baseline of a later one. */
+  wantsRss(timeMs: Millis): boolean {
+    return (
+      this.#isInFirstMinute(timeMs) ||
+      this.#conditions.some(({ kind }) => kind === "growth" || kind === "rss")
+    );
+  }
+
+  #isInFirstMinute(timeMs: Millis): boolean {
+    return timeMs - (this.#first?.timeMs ?? timeMs) <= BASELINE_MS;
+  }
+
   add(reading: Reading): void {
     this.#first ??= reading;
-    if (reading.timeMs - this.#first.timeMs <= BASELINE_MS) {
-      this.#baseline = Math.max(this.#baseline, reading.rssBytes);
+    if (this.#isInFirstMinute(reading.timeMs)) {
+      this.#baseline = Math.max(this.#baseline, reading.rssBytes ?? 0);
     }
     const killsBefore = this.#all.at(-1)?.oomKills ?? reading.oomKills ?? 0;
     if ((reading.oomKills ?? 0) > killsBefore) {
@@ -132,6 +152,9 @@ export class ProgramReadings {
     }
     if (reading.hasLost) {
       this.#lostMs = reading.timeMs;
+    }
+    if (!this.#conditions.some(({ kind }) => kind === "growth")) {
+      this.#all = [];
     }
     this.#all.push(reading);
     if (this.#all.length > MOST_READINGS) {
@@ -176,7 +199,7 @@ export class ProgramReadings {
 
   #isLarge({ bytes, aboveBaseline }: Level, { rssBytes }: Reading): string | null {
     const least = bytes + (aboveBaseline ? this.#baseline : 0);
-    if (rssBytes < least) {
+    if (rssBytes === null || rssBytes < least) {
       return null;
     }
     const level = `its RSS is ${formatBytes(rssBytes)}`;
@@ -195,7 +218,9 @@ export class ProgramReadings {
 
   /** The lower end of the interval must be above the rate, so that noise does not trigger a capture. */
   #grows(rate: Rate, windowMs: Millis, last: Reading): string | null {
-    const window = this.#all.filter(({ timeMs }) => timeMs >= last.timeMs - windowMs);
+    const window = this.#all.flatMap(({ timeMs, rssBytes }) =>
+      rssBytes !== null && timeMs >= last.timeMs - windowMs ? [{ timeMs, rssBytes }] : [],
+    );
     const [begin] = window;
     const spanMs = last.timeMs - (begin?.timeMs ?? last.timeMs);
     if (begin === undefined || spanMs < windowMs * LEAST_WINDOW) {

@@ -8,7 +8,7 @@ export interface RuledProgram {
   readonly rule: Chosen;
 }
 
-/** The programs of a scan with their rules, worked out again only if a process or the policy has changed. */
+/** The programs of a scan with their rules: the same array as before unless a process or the policy has changed. */
 export class RuledPrograms {
   #processes: readonly ScannedProcess[] = [];
   #policy: Policy | null = null;
@@ -18,8 +18,9 @@ export class RuledPrograms {
     const before = this.#processes;
     const isSame =
       policy === this.#policy &&
-      before.length === processes.length &&
-      before.every((process, at) => process === processes[at]);
+      (before === processes ||
+        (before.length === processes.length &&
+          before.every((process, at) => process === processes[at])));
     if (!isSame) {
       this.#processes = processes;
       this.#policy = policy;

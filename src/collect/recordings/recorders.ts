@@ -74,6 +74,8 @@ interface RecordersOptions {
   readonly onEvent: (event: WatchEvent) => void;
   /** A program has ended while it was recorded; its recording is complete. */
   readonly onEnded: (one: Watched, growing: Growing, end: ProgramEnd) => void;
+  /** A program is no longer recorded, or another one may be attached to. */
+  readonly onFree: () => void;
 }
 
 export class Recorders {
@@ -100,6 +102,7 @@ export class Recorders {
       this.#entering -= isEntering ? 1 : 0;
       isEntering = false;
       clearTimeout(late);
+      this.#options.onFree();
     };
     // Programs that do not answer must not keep others waiting.
     const late = setTimeout(entered, ENTERING_MS);
@@ -216,6 +219,7 @@ export class Recorders {
       if (one.growing?.stop === stop) {
         one.growing = null;
       }
+      this.#options.onFree();
       if (end !== null) {
         this.#options.onEnded(one, growing, end);
       }

@@ -69,6 +69,11 @@ export class Remote {
     return watch === "agent" && remote && this.#open(nowMs).some((one) => isFor(one, root));
   }
 
+  /** Whether any request for the agent is open. */
+  isAsking(nowMs: Millis): boolean {
+    return this.#open(nowMs).length > 0;
+  }
+
   /** Open requests for captures that have not been taken, each once. */
   takeCaptures(nowMs: Millis): OpenRequest[] {
     const fresh = (this.#requests?.open(nowMs) ?? []).filter(

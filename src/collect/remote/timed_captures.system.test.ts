@@ -29,7 +29,9 @@ const request: OpenRequest = {
   captures: { atMs: 0, what: ["gpu"] },
 };
 
-test("a capture beyond the limit of an hour, and one that captures nothing, are no success", async () => {
+test("a capture beyond the limit of an hour, and one that captures nothing, are no success", {
+  timeout: 130_000,
+}, async () => {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-timed-"));
   const library = join(folder, "libcuda.so.1");
   writeFileSync(library, Buffer.alloc(4096));
@@ -53,9 +55,9 @@ test("a capture beyond the limit of an hour, and one that captures nothing, are 
     answer: (_, programs, why) => answers.push([programs, why]),
   });
   timed.add(request);
-  await vi.waitUntil(() => answers.length > 0);
+  await vi.waitUntil(() => answers.length > 0, { timeout: 60_000 });
   timed.add(request);
-  await vi.waitUntil(() => answers.length > 1);
+  await vi.waitUntil(() => answers.length > 1, { timeout: 60_000 });
   const start = "the server asked for the memory of all ranks of job at this moment";
   expect(answers).toEqual([
     [0, expect.stringMatching(`^${start}: .`)],

@@ -1,7 +1,8 @@
 /** The C library of a process and the version in its file. */
-import { closeSync, fstatSync, readFileSync } from "node:fs";
+import { closeSync, fstatSync } from "node:fs";
 import { basename } from "node:path";
 import type { Pid } from "../../model/base/units.js";
+import { filePieces } from "./file_pieces.js";
 import { readText } from "./proc_files.js";
 import { openFileBelow } from "./root_files.js";
 
@@ -40,11 +41,15 @@ function versionIn(pid: Pid, path: string): string {
     return "";
   }
   try {
-    const file =
-      fstatSync(descriptor).size > LARGEST_FILE ? Buffer.alloc(0) : readFileSync(descriptor);
-    const at = file.indexOf("GNU C Library");
-    const text = at < 0 ? "" : file.toString("latin1", at, at + 200);
-    return /release version (\d+\.\d+)/.exec(text)?.[1] ?? "";
+    for (const piece of fstatSync(descriptor).size > LARGEST_FILE ? [] : filePieces(descriptor)) {
+      const at = piece.indexOf("GNU C Library");
+      const text = at < 0 ? "" : piece.toString("latin1", at, at + 200);
+      const version = /release version (\d+\.\d+)/.exec(text)?.[1];
+      if (version !== undefined) {
+        return version;
+      }
+    }
+    return "";
   } catch {
     return "";
   } finally {

@@ -1,9 +1,10 @@
 /** The CPython that a process runs, read from outside: its mapped library and the version in it. */
 
-import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { closeSync, fstatSync, openSync } from "node:fs";
 import { basename } from "node:path";
 import { present } from "../../model/base/present.js";
 import type { Pid } from "../../model/base/units.js";
+import { filePieces } from "./file_pieces.js";
 import { readText } from "./proc_files.js";
 import { readCommand, readExecutable } from "./process.js";
 import { openFileBelow } from "./root_files.js";
@@ -116,18 +117,25 @@ function readBuild(descriptor: number, minor: string): Build | null {
     if (known !== undefined) {
       return known;
     }
-    const file = stats.size > LARGEST_FILE ? Buffer.alloc(0) : readFileSync(descriptor);
-    const contents = {
-      version: findVersion(file, minor) ?? minor,
-      freeThreaded: file.includes(FREE_THREADED),
-    };
-    files.set(key, contents);
-    return contents;
+    const contents = stats.size > LARGEST_FILE ? null : searchBuild(descriptor, minor);
+    const build = contents ?? { version: minor, freeThreaded: false };
+    files.set(key, build);
+    return build;
   } catch {
     return null;
   } finally {
     closeSync(descriptor);
   }
+}
+
+function searchBuild(descriptor: number, minor: string): Build {
+  let version: string | null = null;
+  let freeThreaded = false;
+  for (const piece of filePieces(descriptor)) {
+    version ??= findVersion(piece, minor);
+    freeThreaded ||= piece.includes(FREE_THREADED);
+  }
+  return { version: version ?? minor, freeThreaded };
 }
 
 /** PY_VERSION as Py_GetVersion prints it: a separate string, "3.11.7" and a NUL. */

@@ -29,6 +29,8 @@ interface Known {
   distanceMs: number;
   /** When to check whether the pid still belongs to this process. */
   checkMs: number;
+  /** Number of the last scan that saw it. */
+  scan: number;
 }
 
 /** A Python process is examined again after this time, which doubles each time, and at once if its parent has changed. */
@@ -50,7 +52,11 @@ const YOUNG_MS = 2_000;
 const PYTHON_NAME = /^python/;
 
 export class PythonScan {
-  #known = new Map<Pid, Known>();
+  readonly #known = new Map<Pid, Known>();
+  #scans = 0;
+  #found: readonly ScannedProcess[] = [];
+  /** What {@link #known} has found differs from {@link #found}. */
+  #hasChanged = false;
   /** By parent. */
   readonly #startedBelowMs = new Map<Pid, number>();
   /** Reported by {@link examine} since the last scan. */
@@ -64,7 +70,7 @@ export class PythonScan {
 
   /** The process with this pid is a new one, or has called exec: the next scan examines it. */
   examine(pid: Pid): void {
-    this.#known.delete(pid);
+    this.#forget(pid);
     this.#asked.add(pid);
   }
 
@@ -81,15 +87,20 @@ export class PythonScan {
     return this.#startedBelowMs.get(pid) ?? Number.NEGATIVE_INFINITY;
   }
 
-  /** Ascending by pid, without this process. `nowMs`: any clock that only moves forward. */
-  read(nowMs: number): ScannedProcess[] {
-    const known = new Map<Pid, Known>();
+  /**
+   * Ascending by pid, without this process; the same array as before if nothing has changed. `nowMs`: any clock that only
+   * moves forward.
+   */
+  read(nowMs: number): readonly ScannedProcess[] {
     const isFirst = this.#known.size === 0;
+    const scan = ++this.#scans;
     const checkMs = this.#isReported() ? REPORTED_CHECK_MS : CHECK_MS;
+    let count = 0;
     for (const pid of listPids()) {
       const before = this.#known.get(pid);
       if (before !== undefined && nowMs < Math.min(before.dueMs, before.checkMs)) {
-        known.set(pid, before);
+        before.scan = scan;
+        count += 1;
         continue;
       }
       const stat = pid === process.pid ? null : readStat(pid);
@@ -109,17 +120,40 @@ export class PythonScan {
         nowMs < same.dueMs &&
         (same.found === null || same.found.parentPid === stat.parentPid);
       const current = isKnown ? same : examine(pid, key, same, nowMs);
+      this.#hasChanged ||= current.found !== (before?.found ?? null);
       current.checkMs = nowMs + checkMs;
-      known.set(pid, current);
+      current.scan = scan;
+      count += 1;
+      this.#known.set(pid, current);
     }
-    this.#known = known;
     this.#asked.clear();
+    if (count < this.#known.size) {
+      this.#forgetUnseen();
+    }
+    if (this.#hasChanged) {
+      this.#hasChanged = false;
+      const found = Array.from(this.#known.values(), (known) => known.found ?? []).flat();
+      this.#found = found.sort((a, b) => a.pid - b.pid);
+    }
+    return this.#found;
+  }
+
+  #forgetUnseen(): void {
+    for (const [pid, { scan }] of this.#known) {
+      if (scan !== this.#scans) {
+        this.#forget(pid);
+      }
+    }
     for (const parent of this.#startedBelowMs.keys()) {
-      if (!known.has(parent)) {
+      if (!this.#known.has(parent)) {
         this.#startedBelowMs.delete(parent);
       }
     }
-    return [...known.values()].flatMap(({ found }) => (found === null ? [] : [found]));
+  }
+
+  #forget(pid: Pid): void {
+    this.#hasChanged ||= (this.#known.get(pid)?.found ?? null) !== null;
+    this.#known.delete(pid);
   }
 }
 
@@ -131,7 +165,7 @@ function examine(pid: Pid, key: string, before: Known | undefined, nowMs: number
   const python = readPythonProcess(pid, false, before?.found?.interpreter);
   if (python === null) {
     const distanceMs = Math.min(LAST_AGAIN_MS, (before?.distanceMs ?? FIRST_AGAIN_MS / 2) * 2);
-    return { key, found: null, dueMs: nowMs + distanceMs, distanceMs, checkMs: 0 };
+    return { key, found: null, dueMs: nowMs + distanceMs, distanceMs, checkMs: 0, scan: 0 };
   }
   const declared = before?.found?.declared ?? declaredIdentity(readEnvironment(pid));
   const name = before?.found?.name ?? usualName(pid, python.command);
@@ -145,5 +179,6 @@ function examine(pid: Pid, key: string, before: Known | undefined, nowMs: number
     dueMs: nowMs + distanceMs,
     distanceMs,
     checkMs: 0,
+    scan: 0,
   };
 }
