@@ -9,7 +9,7 @@ import {
   type ImportedSource,
 } from "../model/profile/imported.js";
 import type { MemoryEnd } from "../model/profile/memory_end.js";
-import type { Profile, ProfileTables } from "../model/profile/profile.js";
+import type { Profile, ProfileTables, SiteTable } from "../model/profile/profile.js";
 import type { MemorySeries, TimelineEvent } from "../model/profile/series.js";
 import { BatchError, demand } from "./batch_check.js";
 import type { MetaBatch, SeriesRow } from "./batches.js";
@@ -28,6 +28,7 @@ import { decodePayload, FrameKind } from "./frames/frames.js";
 import { HolderReader } from "./holder_reader.js";
 import { readMemoryEnds } from "./memory_end_batch.js";
 import { peakProfile } from "./peak_profile.js";
+import { type JoinedStacks, joinRecurringStacks, withJoinedStacks } from "./recurring_stacks.js";
 import { SeriesReader } from "./series_reader.js";
 import { readSamples } from "./snapshot_reader.js";
 import type {
@@ -91,6 +92,7 @@ export class OpenRecording implements Recording {
   #agentLimits: readonly string[] = [];
   #lastMs = 0;
   readonly #version: number;
+  #joined: JoinedStacks | null = null;
   #cached: { index: number; profile: Profile } | null = null;
 
   /** `memory`: the whole recording, of which the file at `path` contains at most the start. */
@@ -210,7 +212,20 @@ export class OpenRecording implements Recording {
       const batch = upgrade(this.#version, FrameKind.samples, readFrame(this, place));
       const snapshot = this.snapshots[index] as SnapshotMoment & { durationMs: number };
       try {
-        this.#cached = { index, profile: readSamples(batch, this.tables(), snapshot) };
+        const profile = readSamples(batch, this.#ownTables(), snapshot);
+        const joined = this.#joinedStacks();
+        const { strings, frames, stacks } = joined.tables;
+        const part = (sites: SiteTable) => withJoinedStacks(sites, profile.cohorts.length, joined);
+        this.#cached = {
+          index,
+          profile: {
+            ...profile,
+            ...{ strings, frames, stacks },
+            sites: part(profile.sites),
+            files: part(profile.files),
+            copies: part(profile.copies),
+          },
+        };
       } catch (error) {
         if (error instanceof BatchError) {
           throw damagedInput(
@@ -226,6 +241,15 @@ export class OpenRecording implements Recording {
 
   /** The dictionaries that all profiles share. */
   tables(): ProfileTables {
+    return this.#joinedStacks().tables;
+  }
+
+  #joinedStacks(): JoinedStacks {
+    this.#joined ??= joinRecurringStacks(this.#ownTables());
+    return this.#joined;
+  }
+
+  #ownTables(): ProfileTables {
     const tables = this.#dictionary.tables();
     const ranks = new Map(this.#rows.map(({ pid, rank }) => [pid, rank]));
     return {

@@ -100,7 +100,7 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
     const target = await start(interpreter, PARENT);
     await pidOf(target, "early");
     const updates: AttachProgress[] = [];
-    const progress = new AttachProgressReader(target.pid, null, (one) => updates.push(one));
+    const progress = new AttachProgressReader(target.pid, null, 1_000, (one) => updates.push(one));
     await attach(target.pid, {
       onRecording: () => target.child.stdin?.write("late\n"),
       enough: (elapsedMs, path) => {

@@ -135,7 +135,7 @@ async function attach(given: Pid | undefined, options: AttachCommandOptions): Pr
       forMs: options.for,
       until,
       onWaiting: waitingLine(pid, options),
-      onProgress: progressReporter(pid, options, status),
+      ...progressReporter(pid, options, status),
       onRecording(entered, path) {
         if (options.quiet !== true) {
           printNote(
@@ -200,21 +200,20 @@ function endedLine({ window }: SummaryJson, options: AttachCommandOptions): stri
 /** Updates one line on a terminal; elsewhere prints a line from time to time, for logs. */
 function progressReporter(
   pid: Pid,
-  options: AttachCommandOptions,
+  { quiet }: AttachCommandOptions,
   status: StatusLine,
-): (progress: AttachProgress) => void {
-  let dueMs = LOG_INTERVAL_MS;
-  return (progress) => {
-    if (options.quiet === true) {
-      return;
-    }
-    const text = attachProgressText(pid, progress);
-    if (process.stderr.isTTY) {
-      status.show(`tidemark: ${text}`);
-    } else if (progress.elapsedMs >= dueMs) {
-      dueMs = progress.elapsedMs + LOG_INTERVAL_MS;
-      printNote(text);
-    }
+): { progressMs: Millis; onProgress: (progress: AttachProgress) => void } {
+  const onTerminal = process.stderr.isTTY;
+  return {
+    progressMs: quiet === true ? Number.POSITIVE_INFINITY : onTerminal ? 1_000 : LOG_INTERVAL_MS,
+    onProgress(progress) {
+      const text = attachProgressText(pid, progress);
+      if (onTerminal) {
+        status.show(`tidemark: ${text}`);
+      } else {
+        printNote(text);
+      }
+    },
   };
 }
 

@@ -204,10 +204,13 @@ function searchData(memory: Memory, words: ResidentWords, range: AddressRange): 
 }
 
 function wordsContaining(memory: Memory, range: AddressRange, wanted: Address): Address[] {
+  const [wantedLow, wantedHigh] = [wanted % HIGH, Math.floor(wanted / HIGH)];
   const found: Address[] = [];
-  visitPointers(memory, range, (target, place) => {
-    if (target === wanted) {
-      found.push(place);
+  visitPieces(memory, range, (values, from, count) => {
+    for (let index = 0; index + 1 < count; index += 2) {
+      if (values[index] === wantedLow && values[index + 1] === wantedHigh) {
+        found.push(from + index * 4);
+      }
     }
   });
   return found;
@@ -219,25 +222,42 @@ function wordsContaining(memory: Memory, range: AddressRange, wanted: Address): 
  */
 function visitPointers(
   memory: Memory,
-  { start, end }: AddressRange,
-  visit: (target: Address, place: Address) => void,
+  range: AddressRange,
+  visit: (target: Address) => void,
 ): void {
   const possible = memory.mappings.filter(
     ({ writable, inode, shared }) => writable && (inode === 0 || shared),
   );
+  // The upper halves of their addresses are few: they exclude most words, such as numbers and zeros, at once.
+  const highs = new Set(
+    possible.flatMap(({ start, end }) => [Math.floor(start / HIGH), Math.floor(end / HIGH)]),
+  );
+  visitPieces(memory, range, (values, _, count) => {
+    for (let index = 0; index + 1 < count; index += 2) {
+      const high = values[index + 1] ?? 0;
+      const low = values[index] ?? 0;
+      if ((low & 15) === 0 && (high !== 0 || low !== 0) && highs.has(high)) {
+        const target = low + high * HIGH;
+        if (findMapping(possible, target) >= 0) {
+          visit(target);
+        }
+      }
+    }
+  });
+}
+
+/** Calls `visit` with the resident memory of a range: a piece's 32-bit words, its address, and the number of words. */
+function visitPieces(
+  memory: Memory,
+  { start, end }: AddressRange,
+  visit: (values: Uint32Array, from: Address, count: number) => void,
+): void {
   const piece = new Uint8Array(PIECE);
   const values = new Uint32Array(piece.buffer);
   for (const range of memory.resident(start, end)) {
     for (let from = range.start; from < range.end; from += PIECE) {
-      const length = memory.readInto(from, piece.subarray(0, Math.min(PIECE, range.end - from)));
-      for (let index = 0; index + 1 < length / 4; index += 2) {
-        const high = values[index + 1] ?? 0;
-        const low = values[index] ?? 0;
-        const target = low + high * HIGH;
-        if (high < 0x8000 && (low & 15) === 0 && findMapping(possible, target) >= 0) {
-          visit(target, from + index * 4);
-        }
-      }
+      const wanted = piece.subarray(0, Math.min(PIECE, range.end - from));
+      visit(values, from, memory.readInto(from, wanted) / 4);
     }
   }
 }

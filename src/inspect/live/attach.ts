@@ -28,16 +28,18 @@ interface AttachRequest
   readonly forMs: Millis | "auto";
   /** Called while the process does not run Python code, with its RSS. */
   readonly onWaiting: (doing: string, rssBytes: Bytes) => void;
-  /** Called about once a second during the recording. */
+  /** Called every `progressMs` during the recording. */
+  readonly progressMs: Millis;
   readonly onProgress: (progress: AttachProgress) => void;
 }
 
 /** Throws TidemarkError if nothing was recorded. */
 export function attachAndRecord(request: AttachRequest): Promise<AttachResult> {
-  const { forMs, onWaiting, onProgress, ...options } = request;
+  const { forMs, onWaiting, progressMs, onProgress, ...options } = request;
   const progress = new AttachProgressReader(
     options.pid,
     forMs === "auto" ? null : forMs,
+    progressMs,
     onProgress,
   );
   const settled =

@@ -26,45 +26,52 @@ export interface AttachProgress {
   readonly verdict: string;
 }
 
-const INTERVAL_MS: Millis = 1_000;
 /**
  * When the recording is first read, and the factor of its length at which it is read again; reading takes time
  * proportional to its length.
  */
 const FIRST_READING_MS: Millis = 3_000;
-const READING_FACTOR = 1.3;
+const READING_FACTOR = 1.5;
 
-/** Calls `report` about once a second. @internal */
+/** Calls `report` every `everyMs`. @internal */
 export class AttachProgressReader {
   /** The latest verdict as text. */
   verdict = "";
-  #dueMs: Millis = 0;
+  #dueMs: Millis;
   #readingDueMs: Millis = FIRST_READING_MS;
   #firstRssBytes: Bytes | null = null;
   #read: ReadSoFar = { most: null, tree: null };
 
   readonly #pid: Pid;
   readonly #forMs: Millis | null;
+  readonly #everyMs: Millis;
   readonly #report: (progress: AttachProgress) => void;
 
-  constructor(pid: Pid, forMs: Millis | null, report: (progress: AttachProgress) => void) {
+  constructor(
+    pid: Pid,
+    forMs: Millis | null,
+    everyMs: Millis,
+    report: (progress: AttachProgress) => void,
+  ) {
     this.#pid = pid;
     this.#forMs = forMs;
+    this.#everyMs = everyMs;
+    this.#dueMs = everyMs;
     this.#report = report;
   }
 
   /** To be called often; most calls return at once. */
   recorded(elapsedMs: Millis, path: string): void {
+    this.#firstRssBytes ??= readStatus(this.#pid)?.rssBytes ?? 0;
     if (elapsedMs < this.#dueMs) {
       return;
     }
-    this.#dueMs = elapsedMs + INTERVAL_MS;
+    this.#dueMs = elapsedMs + this.#everyMs;
     if (elapsedMs >= this.#readingDueMs) {
       this.#readingDueMs = elapsedMs * READING_FACTOR;
       this.#read = readSoFar(path);
     }
     const rssBytes = readStatus(this.#pid)?.rssBytes ?? 0;
-    this.#firstRssBytes ??= rssBytes;
     this.#report({
       elapsedMs,
       leftMs: this.#forMs === null ? null : Math.max(0, this.#forMs - elapsedMs),

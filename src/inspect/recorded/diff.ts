@@ -7,6 +7,7 @@ import type {
   SummaryJson,
   SummarySiteJson,
 } from "../../model/documents/documents.js";
+import { recurringFile } from "../../model/documents/own_code.js";
 import { baseName } from "../../model/profile/frame_text.js";
 import {
   type ImportedFigure,
@@ -284,7 +285,9 @@ function sitesById(
   for (const site of summary.sites) {
     const { domain } = site;
     const stack = hasFunctions ? site.stack : site.stack.map(withoutPythonName);
-    const id = JSON.stringify(hasDomains ? [domain, stack] : stack);
+    // The numbers of recurring code, such as notebook cells, differ between recordings.
+    const named = stack.map((frame) => ({ ...frame, file: recurringFile(frame.file) }));
+    const id = JSON.stringify(hasDomains ? [domain, named] : named);
     const sum = sites.get(id) ?? { ...NOTHING, stack, domain };
     addFigures(sum, site);
     sites.set(id, sum);

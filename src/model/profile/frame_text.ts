@@ -9,6 +9,9 @@ export function baseName(path: string): string {
 
 /** Names under which IPython compiles cells: in a terminal with the cell's number, in a kernel with a hash. */
 const TERMINAL_CELL = /^<ipython-input-(\d+)-[0-9a-f]+>$/;
+/** Our names for code of several cells. */
+const SEVERAL_NUMBERED = /^<ipython-input-(\d+\.\.\d+)>$/;
+const SEVERAL_CELLS = "notebook cells";
 const KERNEL_CELL = /[/\\]ipykernel_\d+[/\\]\d+\.py$/;
 
 export function isKernelCell(file: string): boolean {
@@ -16,7 +19,12 @@ export function isKernelCell(file: string): boolean {
 }
 
 export function isNotebookCell(file: string): boolean {
-  return TERMINAL_CELL.test(file) || KERNEL_CELL.test(file);
+  return (
+    TERMINAL_CELL.test(file) ||
+    KERNEL_CELL.test(file) ||
+    SEVERAL_NUMBERED.test(file) ||
+    file === SEVERAL_CELLS
+  );
 }
 
 /** The name that IPython in a terminal would have given to a kernel's cell. */
@@ -25,9 +33,22 @@ export function numberedCell(file: string, number: number): string {
   return `<ipython-input-${number}-${hash}>`;
 }
 
-/** A file's readable name: "In [5]" for a notebook cell, or "notebook cell" if its name has no number. */
+/** One name for the same code in several cells: with the first and the last number if all numbers are known. */
+export function joinedCells(files: readonly string[]): string {
+  const numbers = files.map((file) => Number(TERMINAL_CELL.exec(file)?.[1] ?? Number.NaN));
+  const [first, last] = [Math.min(...numbers), Math.max(...numbers)];
+  if (Number.isNaN(first)) {
+    return SEVERAL_CELLS;
+  }
+  return first === last ? (files[0] ?? "") : `<ipython-input-${first}..${last}>`;
+}
+
+/**
+ * A file's readable name: "In [5]" for a notebook cell, "In [5..9]" for code of several, or "notebook cell" if its name
+ * has no number.
+ */
 export function readableFile(file: string): string {
-  const [, number] = TERMINAL_CELL.exec(file) ?? [];
+  const [, number] = TERMINAL_CELL.exec(file) ?? SEVERAL_NUMBERED.exec(file) ?? [];
   if (number !== undefined) {
     return `In [${number}]`;
   }

@@ -57,7 +57,7 @@ export class LedgerTurns {
     if (chosen === null) {
       return { rows: [], allocators: null, limits: [] };
     }
-    const kept = this.#kept.get(chosen) ?? newlyMet();
+    const kept = this.#kept.get(chosen) ?? newlyMet(this.#kept.values());
     this.#kept.set(chosen, kept);
     this.#turns += 1;
     kept.turn = this.#turns;
@@ -65,9 +65,20 @@ export class LedgerTurns {
   }
 }
 
-function newlyMet(): Kept {
+/**
+ * A forked process has its heaps where its siblings have them. Elsewhere the places are found to be wrong when they are
+ * first read, and are searched.
+ */
+function newlyMet(others: Iterable<Kept>): Kept {
   const places = new LedgerPlaces();
   places.arenas.ofOthers = false;
+  for (const { places: known } of others) {
+    if (known.arenas.words.length > 0) {
+      places.arenas.words = known.arenas.words;
+      places.glibc.bins = known.glibc.bins;
+      break;
+    }
+  }
   return { turn: 0, places, leastUnknown: Number.POSITIVE_INFINITY, searched: false };
 }
 
