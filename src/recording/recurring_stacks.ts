@@ -46,7 +46,12 @@ function recurringFiles({ strings }: ProfileTables): Map<number, string> {
   strings.forEach((text, id) => {
     if (text.startsWith("<") || isNotebookCell(text)) {
       const group = recurringFile(text);
-      members.set(group, [...(members.get(group) ?? []), id]);
+      const known = members.get(group);
+      if (known) {
+        known.push(id);
+      } else {
+        members.set(group, [id]);
+      }
     }
   });
   return new Map(

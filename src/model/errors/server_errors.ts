@@ -63,11 +63,14 @@ export function databaseUnusable(
   );
 }
 
-/** Whether ClickHouse did not answer or refused, for another reason than a full disk: the same may succeed later. */
+/** Whether ClickHouse did not answer or refused. */
+export function isOfDatabase(error: unknown): error is TidemarkError {
+  return error instanceof TidemarkError && error.id === "TM-E084";
+}
+
+/** The same for another reason than a full disk: the same may succeed later. */
 export function mayPass(error: unknown): boolean {
-  return (
-    error instanceof TidemarkError && error.id === "TM-E084" && error.why !== numbered(FULL_DISK)
-  );
+  return isOfDatabase(error) && error.why !== numbered(FULL_DISK);
 }
 
 /** Whether no replica of a shard of ClickHouse answers, or all that do lack rows. */

@@ -7,8 +7,8 @@ import { createFetchHandler } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { Hono, MiddlewareHandler } from "hono";
 import { badUsage, TidemarkError } from "../../model/errors/errors.js";
+import { isOfDatabase } from "../../model/errors/server_errors.js";
 import type { Store } from "../../store/index.js";
-import { statusOf } from "../answers/refusal.js";
 import { flamebearer, flamebearerDiff, USUAL_NODES } from "./flamebearer.js";
 import { type MemoryType, memoryType } from "./profile_types.js";
 import { merged, querier, seriesMatchers, windowOf } from "./querier.js";
@@ -30,8 +30,8 @@ export function addGrafana(app: Hono, { store, allowed, fail }: GrafanaParts): v
       return await next(request);
     } catch (error) {
       if (error instanceof TidemarkError) {
-        const isLater = statusOf(error) === 503;
-        throw new ConnectError(error.message, isLater ? Code.Unavailable : Code.InvalidArgument);
+        const code = isOfDatabase(error) ? Code.Unavailable : Code.InvalidArgument;
+        throw new ConnectError(error.message, code);
       }
       if (!(error instanceof ConnectError)) {
         fail(error);

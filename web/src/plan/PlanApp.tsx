@@ -10,7 +10,7 @@ import { longestFor } from "../../../src/plan/job/longest.js";
 import type { PlanOptions } from "../../../src/plan/job/options.js";
 import type { PlanPageDocument } from "../../../src/plan/page_document.js";
 import { planMemory } from "../../../src/plan/plan.js";
-import { readsText } from "../../../src/plan/shape/model_shape.js";
+import { readsText } from "../../../src/plan/shape/layers.js";
 import {
   cacheWords,
   largeCount,
