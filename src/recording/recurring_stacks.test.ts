@@ -34,7 +34,7 @@ test("the same code in several cells is one site, which names the first and the 
   ]);
 });
 
-test("cells of a kernel without known numbers are named without one", () => {
+test("cells of a kernel without known numbers are named without one, or without an end", () => {
   expect(
     joinedSites(`
       <module>@/tmp/ipykernel_71/2750.py:1 100
@@ -42,6 +42,12 @@ test("cells of a kernel without known numbers are named without one", () => {
       <module>@/tmp/ipykernel_71/4444.py:3 5
     `),
   ).toEqual(["<module> notebook cell:3 5", "<module> notebook cells:1 120"]);
+  expect(
+    joinedSites(`
+      <module>@<ipython-input-3-5fa0>:1 100
+      <module>@/tmp/ipykernel_71/9981.py:1 20
+    `),
+  ).toEqual(["<module> In [3..]:1 120"]);
 });
 
 test("templates and doctests that are compiled with a counter are one site", () => {

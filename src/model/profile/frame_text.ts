@@ -10,7 +10,7 @@ export function baseName(path: string): string {
 /** Names under which IPython compiles cells: in a terminal with the cell's number, in a kernel with a hash. */
 const TERMINAL_CELL = /^<ipython-input-(\d+)-[0-9a-f]+>$/;
 /** Our names for code of several cells. */
-const SEVERAL_NUMBERED = /^<ipython-input-(\d+\.\.\d+)>$/;
+const SEVERAL_NUMBERED = /^<ipython-input-(\d+\.\.\d*)>$/;
 const SEVERAL_CELLS = "notebook cells";
 const KERNEL_CELL = /[/\\]ipykernel_\d+[/\\]\d+\.py$/;
 
@@ -33,14 +33,18 @@ export function numberedCell(file: string, number: number): string {
   return `<ipython-input-${number}-${hash}>`;
 }
 
-/** One name for the same code in several cells: with the first and the last number if all numbers are known. */
+/**
+ * One name for the same code in several cells, with the first and the last number. The last is left out if a cell's number
+ * is unknown: the kernel's numbers are read from time to time, and the newest cells came after that.
+ */
 export function joinedCells(files: readonly string[]): string {
-  const numbers = files.map((file) => Number(TERMINAL_CELL.exec(file)?.[1] ?? Number.NaN));
-  const [first, last] = [Math.min(...numbers), Math.max(...numbers)];
-  if (Number.isNaN(first)) {
+  const numbers = files.flatMap((file) => TERMINAL_CELL.exec(file)?.[1] ?? []).map(Number);
+  if (numbers.length === 0) {
     return SEVERAL_CELLS;
   }
-  return first === last ? (files[0] ?? "") : `<ipython-input-${first}..${last}>`;
+  const [first, last] = [Math.min(...numbers), Math.max(...numbers)];
+  const end = numbers.length < files.length ? "" : `${last}`;
+  return `${first}` === end ? (files[0] ?? "") : `<ipython-input-${first}..${end}>`;
 }
 
 /**
