@@ -352,7 +352,10 @@ os._exit(0)
     const program = "import json, os\nprint(json.dumps(dict(os.environ)))";
     const settings = {
       cwd: "/usr",
-      env: { EMPTY: "", ODD: "a\tb\\n=c \u00e9", LD_LIBRARY_PATH: "/nowhere" },
+      env: {
+        ...{ EMPTY: "", ODD: "a\tb\\n=c \u00e9", LD_LIBRARY_PATH: "/nowhere" },
+        NODE_EXTRA_CA_CERTS: "/nowhere.pem",
+      },
     };
     const plain = JSON.parse((await execute([python, "-c", program], settings)).stdout);
     const recorded = JSON.parse((await record([python, "-c", program], settings)).stdout);

@@ -67,8 +67,9 @@ function kernelOf(
     return sameSize && shape.scoreBias === "none" && !dropout ? "sdpa" : "math";
   }
   if (wanted === "sdpa" && isBiased(shape)) {
-    // The bias is a mask: one with a gradient rules the fused kernels out.
-    return build.rules.training && build.rules.trainBase ? "math" : "sdpa";
+    // The bias is a mask: T5's rules the fused kernels out while it has a gradient.
+    const hasGradient = build.rules.training && build.rules.trainBase;
+    return hasGradient && shape.fusesBias !== true ? "math" : "sdpa";
   }
   const fits = shape.scoreBias === "none" && shape.headSize <= LARGEST_FUSED_HEAD;
   return fits && !(shape.sinks === true && wanted === "sdpa")
@@ -77,6 +78,8 @@ function kernelOf(
       : wanted
     : "eager";
 }
+
+const MASK_ROW = 8;
 
 /** A learned bias of each pair of positions, which transformers gives `sdpa` as a mask (T5). */
 const isBiased = ({ scoreBias, relativeRows }: AttentionShape): boolean =>
@@ -103,7 +106,9 @@ export function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace):
   const masksHeads =
     implementation === "sdpa" && !onCpu && (shape.headMask === true || isBiased(shape));
   const masked = padded || masksHeads || (implementation === "sdpa" && shape.alwaysMasked === true);
-  const mask = rows * place.keys * query.itemBytes * (masksHeads ? made.heads : 1);
+  // A mask's rows are filled up for the kernel (pad_bias of torch's sdpa).
+  const maskKeys = MASK_ROW * Math.ceil(place.keys / MASK_ROW);
+  const mask = rows * maskKeys * query.itemBytes * (masksHeads ? made.heads : 1);
   const repeats =
     groups > 1 &&
     (implementation === "eager" || (padded && shape.alwaysMasked !== true) || repeatsGroups);

@@ -60,6 +60,8 @@ export interface AttentionShape {
   readonly softCap: boolean;
   /** Learned or fixed additive bias of the scores (T5, ALiBi): needs a mask of scores. */
   readonly scoreBias: "none" | "relative" | "alibi";
+  /** On a device, sdpa reads a learned bias as a mask in one kernel, also while it is trained; so Swin was measured, T5 not. */
+  readonly fusesBias?: true;
   /** Rows of learned distances that give keys and queries of their own (DeBERTa), repeated for each sequence. */
   readonly relativeRows?: number;
   /** Sees later tokens, too. */

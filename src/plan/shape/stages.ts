@@ -102,7 +102,10 @@ function readSwin(config: ModelConfig): StageRead {
     if (ownHeads === 0 || hidden % ownHeads !== 0) {
       throw invalidModel(config.source, `${ownHeads} heads do not divide a width of ${hidden}`);
     }
-    const attention = plainAttention(ownHeads, hidden, { bias, scoreBias: "relative" });
+    const attention = plainAttention(ownHeads, hidden, {
+      bias,
+      ...{ scoreBias: "relative", fusesBias: true },
+    });
     const width = Math.floor(config.fraction(4, "mlp_ratio") * hidden);
     const layer = plainLayer(attention, width, {
       mlp: mlpOf(config, width),
