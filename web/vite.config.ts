@@ -56,6 +56,7 @@ export default defineConfig({
     outDir: here("../dist/web"),
     emptyOutDir: true,
     target: "es2022",
+    minify: "terser",
     cssCodeSplit: false,
     assetsInlineLimit: Number.MAX_SAFE_INTEGER,
     modulePreload: { polyfill: false },
