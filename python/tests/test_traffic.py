@@ -188,7 +188,7 @@ class Counts(unittest.TestCase):
         holding.wait()
         try:
             with warnings.catch_warnings():
-                # Of forks beside threads, Python warns since 3.12.
+                # Since 3.12, Python warns about a fork while other threads run.
                 warnings.simplefilter("ignore")
                 child = os.fork()
             if child == 0:

@@ -21,8 +21,6 @@
  *
  * All recorders share one Node process and one CPU budget (record/budget/cpu_budget.ts).
  */
-import { statSync } from "node:fs";
-import { isDeepStrictEqual } from "node:util";
 import { PythonScan, RecentTexts, type ScannedProcess } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../model/base/units.js";
@@ -41,18 +39,19 @@ import { Uploads } from "./kept/uploads.js";
 import { PodIdentities } from "./kubernetes/pod_identities.js";
 import { boundsOf } from "./policy/bounds.js";
 import { chooseAgents, isInShare } from "./policy/choice.js";
-import { DEFAULT_POLICY, type Policy, readPolicy } from "./policy/policy.js";
+import type { Policy } from "./policy/policy.js";
 import { type Chosen, isInWindow, type Program } from "./policy/programs.js";
 import { type RuledProgram, RuledPrograms } from "./policy/ruled_programs.js";
+import { PolicyFile } from "./policy_file.js";
 import {
-  FIRST_RETRY_MS,
   type Growing,
+  newlyWatched,
   type ProgramEnd,
   Recorders,
   type Watched,
-  whyOf,
 } from "./recordings/recorders.js";
 import { type Judged, VerdictTurns } from "./recordings/verdicts.js";
+import { WatchCounts } from "./recordings/watch_counts.js";
 import type { WatchEvent } from "./recordings/watch_event.js";
 import { Remote } from "./remote/remote.js";
 import { TimedCaptures } from "./remote/timed_captures.js";
@@ -78,12 +77,8 @@ const TEXTS_MS: Millis = 500;
 /** While no program starts or ends, what each of them gets is decided this often. */
 const DECIDE_MS: Millis = 9_000;
 const TIDY_MS: Millis = 60_000;
-/** Interval between two lines with the number of watched programs. */
-const COUNT_MS: Millis = 60_000;
 /** A program that ends sooner is not recorded. */
 const LEAST_AGE_MS: Millis = 5_000;
-/** A program of this age is counted: it was recorded at the scan before, if at all. */
-const COUNTED_MS: Millis = 8_000;
 
 export class Collector {
   readonly #ruled = new RuledPrograms();
@@ -108,13 +103,11 @@ export class Collector {
   readonly #pods: PodIdentities;
   readonly #remote: Remote;
   readonly #timed: TimedCaptures;
-  /** Of this host; `#policy` is the same with what the server hands out. */
-  #local: Policy;
+  readonly #file: PolicyFile;
+  /** Of the file, with what the server hands out. */
   #policy: Policy;
-  #policyMs = 0;
   #tidyMs = 0;
-  #counts = "";
-  #countsMs = 0;
+  readonly #counts: WatchCounts;
   readonly #verdicts = new VerdictTurns();
 
   /** Throws TidemarkError for a policy or a folder that cannot be used. */
@@ -122,10 +115,9 @@ export class Collector {
     this.#options = options;
     const { policyPath, scanMs } = options;
     this.#pace = new ScanPace({ clock: monotonicMs, ...(scanMs && { everyMs: scanMs }) });
-    this.#local = policyPath === null ? DEFAULT_POLICY : readPolicy(policyPath);
-    this.#policy = this.#local;
+    this.#file = new PolicyFile(policyPath, options.onEvent);
+    this.#policy = this.#file.policy;
     this.#remote = new Remote(options.to, options.until, options.onEvent);
-    this.#policyMs = policyPath === null ? 0 : changedMs(policyPath);
     this.#kept = new KeptRecordings(options.folder, options.to !== null);
     this.#recorders = new Recorders({
       kept: this.#kept,
@@ -153,6 +145,7 @@ export class Collector {
       },
       onEnded: (pid) => this.#scan.ended(pid),
     });
+    this.#counts = new WatchCounts(this.#events, options.onEvent);
     this.#timed = new TimedCaptures({
       clock: monotonicMs,
       programs: () => [...this.#watched.values()],
@@ -196,8 +189,8 @@ export class Collector {
       await this.#pods.ready();
       while (!until.aborted) {
         this.#pace.begin();
-        this.#readPolicyAgain();
-        this.#policy = this.#remote.policyWith(this.#local);
+        this.#file.readAgain();
+        this.#policy = this.#remote.policyWith(this.#file.policy);
         this.#pollPrograms();
         this.#captures.next(boundsOf(this.#policy).captures, monotonicMs());
         this.#backlog?.next(monotonicMs());
@@ -266,16 +259,7 @@ export class Collector {
       seen.add(key);
       const known = this.#watched.get(key);
       if (known === undefined) {
-        this.#watched.set(key, {
-          program,
-          rule,
-          growing: null,
-          leftMs: null,
-          turns: 0,
-          retryMs: 0,
-          retryDistanceMs: FIRST_RETRY_MS,
-          brokenUntilMs: 0,
-        });
+        this.#watched.set(key, newlyWatched(program, rule));
       } else {
         known.program = program;
         known.rule = rule;
@@ -298,7 +282,10 @@ export class Collector {
     );
     this.#trigger(nowMs);
     this.#judge(nowMs);
-    this.#count(seen, nowMs);
+    this.#counts.report(
+      [...this.#watched].flatMap(([key, one]) => (seen.has(key) ? one : [])),
+      nowMs,
+    );
   }
 
   /** A program is recorded as soon as it is old enough. */
@@ -432,45 +419,6 @@ export class Collector {
     };
   }
 
-  /** Short programs start and end all the time, so one line per minute is enough. */
-  #count(seen: ReadonlySet<string>, nowMs: Millis): void {
-    if (nowMs < this.#countsMs) {
-      return;
-    }
-    const all = [...this.#watched]
-      .filter(([key, one]) => seen.has(key) && ageMs(one.program.root) >= COUNTED_MS)
-      .map(([, one]) => one);
-    const withAgent = all.filter(({ growing }) => growing?.kind === "agent").length;
-    const outside = all.filter(({ growing }) => growing?.kind === "outside").length;
-    const counts = { withAgent, outside, not: all.length - withAgent - outside };
-    const text = JSON.stringify(counts);
-    if (text !== this.#counts) {
-      this.#counts = text;
-      this.#countsMs = nowMs + COUNT_MS;
-      const shortLived = this.#events.takeShortLived();
-      this.#options.onEvent({ kind: "watching", ...counts, shortLived });
-    }
-  }
-
-  #readPolicyAgain(): void {
-    const { policyPath, onEvent } = this.#options;
-    const changed = policyPath === null ? 0 : changedMs(policyPath);
-    if (policyPath === null || changed === this.#policyMs) {
-      return;
-    }
-    this.#policyMs = changed;
-    try {
-      const { server } = this.#local;
-      this.#local = readPolicy(policyPath);
-      onEvent({ kind: "policy", why: "" });
-      if (!isDeepStrictEqual(server, this.#local.server)) {
-        onEvent({ kind: "server-changed" });
-      }
-    } catch (error) {
-      onEvent({ kind: "policy", why: whyOf(error) });
-    }
-  }
-
   #tidy(): void {
     const nowMs = monotonicMs();
     if (nowMs >= this.#tidyMs) {
@@ -485,9 +433,4 @@ export class Collector {
 
 function ageMs({ startedMs }: ScannedProcess): Millis {
   return Date.now() - startedMs;
-}
-
-/** 0 if it cannot be read. */
-function changedMs(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }

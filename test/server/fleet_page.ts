@@ -26,7 +26,7 @@ export async function watchedPage(browser: Browser, serverUrl: string): Promise<
   page.on("response", (response) => {
     if (response.status() >= 400) {
       const at = complaints.push(`${response.status()} ${response.url()}`) - 1;
-      // What the server said of it, once it is here.
+      // The server's own words follow when they have arrived.
       response.text().then(
         (text) => {
           complaints[at] += ` ${text.slice(0, 400)}`;

@@ -17,12 +17,12 @@ import { ask, type RunningServer, startServer } from "./running_server.js";
 afterAll(removeScratch);
 
 const python = anyInterpreter().path;
-const program = `import sys, time
+const program = `import os, sys, time
 kept = []
 def remember(number):
     kept.append(bytearray(number << 20))
 end = time.monotonic() + float(sys.argv[1])
-while time.monotonic() < end:
+while time.monotonic() < end and not os.path.exists("stop"):
     remember(1)
     time.sleep(0.1)
 sys.exit(3)
@@ -126,13 +126,14 @@ describe("run --to", () => {
   test("continues from the same offset when the server returns", async () => {
     server = await startServer(data());
     const { url } = server;
-    const outcome = run(url, "8");
+    const outcome = run(url, "60");
     await expect
       .poll(async () => (await services(url)).services.length, { timeout: 20_000 })
       .toBe(1);
     await server.kill();
     await sleep(1500);
     server = await startServer(data(), { listen: url.replace("http://", "") });
+    writeFileSync(join(folder, "stop"), "");
     const { stderr } = await outcome;
     expect(stderr).not.toContain(url);
     const { instances } = await service(url, "shop");

@@ -52,7 +52,8 @@ test("a profile on request: the agent at once, although the share is 0, until th
   await until(() => watched().recordingOf("asked", false) !== undefined);
   expect(watched().recordingOf("asked", true)).toBeUndefined();
   for (const service of ["asked", "outside", "kept"]) {
-    const asked = await fleet(["profile", `${name}-${service}`, "--for", "25s"]);
+    // On a busy machine, half of this passes before the agent is in the program.
+    const asked = await fleet(["profile", `${name}-${service}`, "--for", "45s"]);
     expect([asked.status, asked.stderr]).toEqual([0, ""]);
     expect(asked.stdout).toMatch(/^Requested a profile of .* until /);
   }
@@ -63,10 +64,11 @@ test("a profile on request: the agent at once, although the share is 0, until th
   await until(
     () => said().includes(`profile of ${name}-asked for`) && said().includes("1 program has"),
   );
-  expect(said()).toMatch(
-    /-outside for \d+ s: 0 programs have the agent; the host's policy says watch: outside/,
+  const outside =
+    /-outside for \d+ s: 0 programs have the agent; the host's policy says watch: outside/;
+  await until(
+    () => outside.test(said()) && said().includes("the host's policy says remote: false"),
   );
-  expect(said()).toContain("the host's policy says remote: false");
   const hostOf = async (service: string) =>
     (await requests()).requests.find((one) => one.service === `${name}-${service}`)?.hosts[0];
   await until(async () => (await hostOf("asked"))?.programs === 1);

@@ -2,7 +2,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
 import { GUARD_PATH } from "../../linux/installation.js";
@@ -58,20 +58,11 @@ test.runIf(offered)(
 );
 
 test("an answer that arrives while this process is busy for longer than the wait is an answer", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "tidemark-events-"));
-  const guardPath = join(folder, "guard");
-  const asked = join(folder, "asked");
-  writeFileSync(guardPath, `#!/bin/sh\necho ready\n: > ${asked}\nexec cat > /dev/null\n`);
-  chmodSync(guardPath, 0o755);
-  const reasons: string[] = [];
-  const events = new ProcessEvents({
-    clock: monotonicMs,
-    onUnavailable: (why) => reasons.push(why),
-    onLost: () => {},
-    guardPath,
-    answerMs: 1,
-  });
-  events.start();
+  const asked = join(mkdtempSync(join(tmpdir(), "tidemark-events-")), "asked");
+  const { events, reasons, folder } = guardedBy(
+    `echo ready\n: > ${asked}\nexec cat > /dev/null`,
+    1,
+  );
   while (!existsSync(asked)) {
     // The event loop does not run meanwhile.
   }
@@ -79,6 +70,7 @@ test("an answer that arrives while this process is busy for longer than the wait
   expect(reasons).toEqual([]);
   events.close();
   rmSync(folder, { recursive: true });
+  rmSync(dirname(asked), { recursive: true });
 });
 
 test.runIf(process.getuid?.() === 0).each([
@@ -89,9 +81,19 @@ test.runIf(process.getuid?.() === 0).each([
     "they are available only in the host's pid and user namespaces",
   ],
 ])("in another %s namespace, the reason, once", async (_, enter, reason) => {
+  const { events, reasons, folder } = guardedBy(`exec ${enter} "${GUARD_PATH}" "$@"`);
+  await vi.waitUntil(() => reasons.length > 0, { timeout: 60_000 });
+  expect(reasons).toEqual([reason]);
+  expect(events.isReady).toBe(false);
+  expect(events.endOf(1, 0)).toBeNull();
+  rmSync(folder, { recursive: true });
+});
+
+/** Started events of a guard that is a script. */
+function guardedBy(script: string, answerMs?: number) {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-events-"));
   const guardPath = join(folder, "guard");
-  writeFileSync(guardPath, `#!/bin/sh\nexec ${enter} "${GUARD_PATH}" "$@"\n`);
+  writeFileSync(guardPath, `#!/bin/sh\n${script}\n`);
   chmodSync(guardPath, 0o755);
   const reasons: string[] = [];
   const events = new ProcessEvents({
@@ -99,11 +101,8 @@ test.runIf(process.getuid?.() === 0).each([
     onUnavailable: (why) => reasons.push(why),
     onLost: () => {},
     guardPath,
+    ...(answerMs === undefined ? {} : { answerMs }),
   });
   events.start();
-  await vi.waitUntil(() => reasons.length > 0, { timeout: 60_000 });
-  expect(reasons).toEqual([reason]);
-  expect(events.isReady).toBe(false);
-  expect(events.endOf(1, 0)).toBeNull();
-  rmSync(folder, { recursive: true });
-});
+  return { events, reasons, folder };
+}

@@ -31,7 +31,7 @@ const WAIT_MS: Millis = 60_000;
 const ENTERING_MS: Millis = 5_000;
 /** Programs that are attached to at the same time. */
 const MOST_ENTERED = 2;
-export const FIRST_RETRY_MS: Millis = 60_000;
+const FIRST_RETRY_MS: Millis = 60_000;
 const LAST_RETRY_MS: Millis = 3_600_000;
 
 /** A recording in progress. */
@@ -56,6 +56,19 @@ export interface Watched {
   retryDistanceMs: Millis;
   /** No recording could be made; the next attempt is not before this time. */
   brokenUntilMs: Millis;
+}
+
+export function newlyWatched(program: Program, rule: Chosen): Watched {
+  return {
+    program,
+    rule,
+    growing: null,
+    leftMs: null,
+    turns: 0,
+    retryMs: 0,
+    retryDistanceMs: FIRST_RETRY_MS,
+    brokenUntilMs: 0,
+  };
 }
 
 export interface ProgramEnd {

@@ -67,7 +67,7 @@ function kernelOf(
     return sameSize && shape.scoreBias === "none" && !dropout ? "sdpa" : "math";
   }
   if (wanted === "sdpa" && isBiased(shape)) {
-    // The bias is a mask: T5's rules the fused kernels out while it has a gradient.
+    // The bias is passed as a mask. While T5's is trained, no fused kernel takes it.
     const hasGradient = build.rules.training && build.rules.trainBase;
     return hasGradient && shape.fusesBias !== true ? "math" : "sdpa";
   }
@@ -106,7 +106,7 @@ export function kernel(build: LayerBuilder, made: Heads, place: AttentionPlace):
   const masksHeads =
     implementation === "sdpa" && !onCpu && (shape.headMask === true || isBiased(shape));
   const masked = padded || masksHeads || (implementation === "sdpa" && shape.alwaysMasked === true);
-  // A mask's rows are filled up for the kernel (pad_bias of torch's sdpa).
+  // The rows of a mask are padded for the kernel (pad_bias in torch's sdpa).
   const maskKeys = MASK_ROW * Math.ceil(place.keys / MASK_ROW);
   const mask = rows * maskKeys * query.itemBytes * (masksHeads ? made.heads : 1);
   const repeats =

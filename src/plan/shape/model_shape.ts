@@ -60,7 +60,7 @@ export interface AttentionShape {
   readonly softCap: boolean;
   /** Learned or fixed additive bias of the scores (T5, ALiBi): needs a mask of scores. */
   readonly scoreBias: "none" | "relative" | "alibi";
-  /** On a device, sdpa reads a learned bias as a mask in one kernel, also while it is trained; so Swin was measured, T5 not. */
+  /** On a GPU, sdpa runs one kernel with the learned bias as its mask, even while the bias is trained (measured for Swin). */
   readonly fusesBias?: true;
   /** Rows of learned distances that give keys and queries of their own (DeBERTa), repeated for each sequence. */
   readonly relativeRows?: number;
@@ -231,7 +231,7 @@ export interface StageLayer {
   readonly block: "patches" | "windows" | "merging" | "depthwise" | "reduction" | "pool";
   readonly side: number;
   readonly hidden: number;
-  /** Of what it reads. */
+  /** Side and width of the rows that it reads. */
   readonly inputSide: number;
   readonly inputHidden: number;
   /** Of `windows`, whose learned distances have a table of `tableRows`; of `depthwise`, the MLP and the scale alone. */

@@ -13,7 +13,9 @@ export interface Destination {
 }
 
 /** The answer: a status with the JSON of its body ({} if that is not JSON), or the reason why there is none. */
-type Answer = { readonly status: number; readonly body: object } | { readonly silence: string };
+type Answer =
+  | { readonly status: number; readonly body: object }
+  | { readonly silence: string; readonly wasClosed?: true };
 
 /** An answer is a line or two. */
 const LONGEST_ANSWER = 64 << 10;
@@ -33,8 +35,13 @@ export class PostConnection {
     this.#agent = this.#isSecure ? new HttpsAgent(settings) : new HttpAgent(settings);
   }
 
-  /** Never throws. The body may arrive twice. */
-  post(path: string, body: Buffer, patienceMs: Millis, isSecond = false): Promise<Answer> {
+  /** Never throws. The body may arrive twice: if the connection had been closed, it is sent again over a new one. */
+  async post(path: string, body: Buffer, patienceMs: Millis): Promise<Answer> {
+    const answer = await this.#post(path, body, patienceMs);
+    return "silence" in answer && answer.wasClosed ? this.#post(path, body, patienceMs) : answer;
+  }
+
+  #post(path: string, body: Buffer, patienceMs: Millis): Promise<Answer> {
     const { url, token } = this.#destination;
     const options: RequestOptions = {
       method: "POST",
@@ -66,12 +73,8 @@ export class PostConnection {
         });
         sent.on("error", (error) => {
           // A server may close an idle connection just when it is used again.
-          const isClosed = sent.reusedSocket && CLOSED.has(reasonOf(error).code);
-          if (isClosed && !isSecond) {
-            resolve(this.post(path, body, patienceMs, true));
-          } else {
-            silent(error);
-          }
+          const wasClosed = sent.reusedSocket && CLOSED.has(reasonOf(error).code);
+          resolve({ silence: silenceText(error), ...(wasClosed && { wasClosed }) });
         });
         sent.end(body);
       } catch (error) {

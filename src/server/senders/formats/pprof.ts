@@ -54,7 +54,7 @@ export function decodePprof(bytes: Uint8Array): DecodedProfile {
     if (!figures.some((figure, at) => figure !== null && sample.values[at] !== 0)) {
       continue;
     }
-    // Most of the time of a profile is spent here, so that this is a loop.
+    // A loop, because flatMap took a fifth of the time that a profile takes.
     const stack: ReceivedFrame[] = [];
     for (const id of sample.locations) {
       for (const frame of frames.get(id) ?? malformed("a location is not in its table")) {

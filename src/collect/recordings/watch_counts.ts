@@ -1,0 +1,40 @@
+import type { Millis } from "../../model/base/units.js";
+import type { ProcessEvents } from "../ends/process_events.js";
+import type { Watched } from "./recorders.js";
+import type { WatchEvent } from "./watch_event.js";
+
+/** Shortest interval between two reports: short programs start and end all the time. */
+const EVERY_MS: Millis = 60_000;
+/** A program of this age is counted: it was recorded at the scan before, if at all. */
+const LEAST_AGE_MS: Millis = 8_000;
+
+/** Reports how many programs are watched, if that has changed. */
+export class WatchCounts {
+  readonly #events: ProcessEvents;
+  readonly #onEvent: (event: WatchEvent) => void;
+  #reported = "";
+  #dueMs: Millis = 0;
+
+  constructor(events: ProcessEvents, onEvent: (event: WatchEvent) => void) {
+    this.#events = events;
+    this.#onEvent = onEvent;
+  }
+
+  report(living: readonly Watched[], nowMs: Millis): void {
+    if (nowMs < this.#dueMs) {
+      return;
+    }
+    const all = living.filter(
+      ({ program: { root } }) => Date.now() - root.startedMs >= LEAST_AGE_MS,
+    );
+    const withAgent = all.filter(({ growing }) => growing?.kind === "agent").length;
+    const outside = all.filter(({ growing }) => growing?.kind === "outside").length;
+    const counts = { withAgent, outside, not: all.length - withAgent - outside };
+    const text = JSON.stringify(counts);
+    if (text !== this.#reported) {
+      this.#reported = text;
+      this.#dueMs = nowMs + EVERY_MS;
+      this.#onEvent({ kind: "watching", ...counts, shortLived: this.#events.takeShortLived() });
+    }
+  }
+}
