@@ -6,9 +6,13 @@ import {
   growingUint8,
   growingUint32,
 } from "../model/base/growing_column.js";
+import type { Bytes } from "../model/base/units.js";
 import type { ProfileProcess, ProfileTables, ProfileThread } from "../model/profile/profile.js";
 import { checkIds, checkParents, checkTable, demand, record } from "./batch_check.js";
 import type { DictionaryBatch } from "./batches.js";
+
+/** Of a usual name in memory. */
+const STRING_BYTES: Bytes = 64;
 
 /** Remembers the written rows, and makes a batch of new ones. */
 export class DictionaryWriter {
@@ -145,6 +149,14 @@ export class DictionaryReader {
         periodBytes: 0,
       };
     });
+  }
+
+  /** About what the tables occupy. */
+  get bytes(): Bytes {
+    const columns = [this.#frames, this.#stacks, this.#labels].flatMap((table): Growing[] =>
+      Object.values(table),
+    );
+    return columns.reduce((sum, { bytes }) => sum + bytes, STRING_BYTES * this.#strings.length);
   }
 
   tables(): ProfileTables {

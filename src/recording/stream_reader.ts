@@ -7,10 +7,10 @@
  * Unlike {@link OpenRecording}, it keeps no series and no profiles, only the dictionaries that later frames refer to.
  */
 import { float64At, uint32At } from "../model/base/columns.js";
-import type { TimeMs } from "../model/base/units.js";
+import type { Bytes, TimeMs } from "../model/base/units.js";
 import { decodeColumns } from "../model/documents/columns.js";
 import { damagedInput, tooLarge } from "../model/errors/errors.js";
-import type { Profile } from "../model/profile/profile.js";
+import type { Profile, ProfileTables } from "../model/profile/profile.js";
 import type { TimelineEvent } from "../model/profile/series.js";
 import { BatchError, demand } from "./batch_check.js";
 import type { EndBatch, MetaBatch, MetricBatch, ProfileBatch, SeriesRow } from "./batches.js";
@@ -86,6 +86,16 @@ export class StreamReader {
   /** The stream's description of itself; null before its first frame. */
   get meta(): MetaBatch | null {
     return this.#meta;
+  }
+
+  /** The dictionaries so far; later frames are not included. */
+  get tables(): ProfileTables {
+    return this.#dictionary.tables();
+  }
+
+  /** About what it occupies. */
+  get bytes(): Bytes {
+    return this.#dictionary.bytes;
   }
 
   /** Takes whole frames. Throws TidemarkError for anything else. */

@@ -1,4 +1,5 @@
 /** What every store does (stores.fixture.ts). */
+import { setImmediate } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { environment } from "../../test/environment.js";
 import { present } from "../model/base/present.js";
@@ -216,6 +217,30 @@ describeStores(environment, (tested) => {
     expect(await all()).toEqual(before);
     await give(plan);
     expect(await all()).toEqual(before);
+  });
+
+  it("writes a stream to its end that is forgotten meanwhile", async () => {
+    const plan: StreamPlan = {
+      service: "shop",
+      pid: 1,
+      startedMs: START,
+      profiles: [
+        [0, "main;load 8000000 variance=1"],
+        [MINUTE, "main;load 9000000 variance=1"],
+      ],
+    };
+    const part = partOf(plan);
+    let isWriting = true;
+    const writing = store.write([part], 0).finally(() => {
+      isWriting = false;
+    });
+    while (isWriting) {
+      store.forget(part.stream);
+      await setImmediate();
+    }
+    await writing;
+    expect(total(await profile("shop"), "liveBytes")).toBeGreaterThan(0);
+    expect((await store.writtenOffsets()).get(part.stream)).toBe(part.endOffset);
   });
 
   it("continues a stream after a restart", async () => {

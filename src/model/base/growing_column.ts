@@ -1,3 +1,7 @@
+import type { Bytes } from "./units.js";
+
+const GROWTH = 1.5;
+
 type TypedArray = Uint8Array | Uint16Array | Uint32Array | Float32Array | Float64Array;
 
 /** A typed array that grows at its end. A view taken earlier stays valid: rows never change place or value. */
@@ -9,12 +13,29 @@ export class GrowingColumn<Array extends TypedArray> {
   /** `rows`: how many are expected. */
   constructor(make: (length: number) => Array, rows = 64) {
     this.#make = make;
-    this.#array = make(Math.max(1, rows));
+    this.#array = make(Math.max(2, rows));
+  }
+
+  /** Continues a copy of `rows`. */
+  static after<Array extends TypedArray>(rows: Array): GrowingColumn<Array> {
+    const Typed = rows.constructor as new (length: number) => Array;
+    const column = new GrowingColumn(
+      (length) => new Typed(length),
+      Math.ceil(rows.length * GROWTH),
+    );
+    column.#array.set(rows);
+    column.length = rows.length;
+    return column;
+  }
+
+  /** What it occupies, rows to come included. */
+  get bytes(): Bytes {
+    return this.#array.byteLength;
   }
 
   push(value: number): void {
     if (this.length === this.#array.length) {
-      const grown = this.#make(this.length * 2);
+      const grown = this.#make(Math.ceil(this.length * GROWTH));
       grown.set(this.#array);
       this.#array = grown;
     }

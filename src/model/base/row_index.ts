@@ -3,11 +3,20 @@
  * row. The table stores the rows and compares them.
  */
 
+const LEAST_SLOTS = 256;
+
 export class RowIndex {
   #size = 0;
   /** Row + 1; 0 is empty. */
-  #rows = new Uint32Array(256);
-  #hashes = new Uint32Array(256);
+  #rows: Uint32Array;
+  #hashes: Uint32Array;
+
+  /** `rows`: how many are expected. */
+  constructor(rows = 0) {
+    const slots = Math.max(LEAST_SLOTS, 2 ** Math.ceil(Math.log2(2 * rows + 1)));
+    this.#rows = new Uint32Array(slots);
+    this.#hashes = new Uint32Array(slots);
+  }
 
   /** The row with this hash for which `same` is true, or -1. */
   find(hash: number, same: (row: number) => boolean): number {

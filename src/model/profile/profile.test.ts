@@ -91,6 +91,21 @@ describe("calleesBelow", () => {
     expect(calleesText(profileOf(""))).toBe("all 0/0");
   });
 
+  it("gives rows the same ids in a builder that continues its tables", () => {
+    const before = profileOf("main;load;read 3\nmain;parse 2");
+    const builder = new ProfileTablesBuilder(before);
+    const after = profileOf("main;parse 5\nmain;load 1\nmain;load;write 7", builder);
+    const { strings, frames, stacks } = builder.tables();
+    expect(strings.slice(0, before.strings.length)).toEqual(before.strings);
+    expect([...stacks.parent.slice(0, before.stacks.length)]).toEqual([...before.stacks.parent]);
+    expect([frames.length, stacks.length]).toEqual([
+      before.frames.length + 1,
+      before.stacks.length + 1,
+    ]);
+    expect(after.sites.stack[0]).toBe(before.sites.stack[1]);
+    expect(calleesText(after)).toBe("all 13/0 [main 13/0 [load 8/1 [write 7/7], parse 5/5]]");
+  });
+
   it("holds two figures side by side: a differential tree", () => {
     const builder = new ProfileTablesBuilder();
     const before = profileOf("main;old 5\nmain;same 3", builder);

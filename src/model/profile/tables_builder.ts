@@ -1,10 +1,5 @@
 import { float64At, itemAt, uint8At, uint32At } from "../base/columns.js";
-import {
-  type GrowingColumn,
-  growingFloat64,
-  growingUint8,
-  growingUint32,
-} from "../base/growing_column.js";
+import { GrowingColumn } from "../base/growing_column.js";
 import { mixHash, RowIndex } from "../base/row_index.js";
 import type {
   FrameId,
@@ -38,29 +33,39 @@ export interface TablesMap {
  * profile they came from. Rows are only added, so ids remain valid.
  */
 export class ProfileTablesBuilder {
-  readonly #strings: string[] = [""];
+  readonly #strings: string[];
   #stringsGiven: readonly string[] = [];
-  readonly #stringIds = new Map<string, StringId>([["", 0]]);
-  readonly #frames = new InternedRows({
-    function: growingUint32(),
-    file: growingUint32(),
-    line: growingUint32(),
-    firstLine: growingUint32(),
-    kind: growingUint8(),
-    address: growingFloat64(),
-  });
-  readonly #stacks = new InternedRows({ parent: growingUint32(), frame: growingUint32() });
-  readonly #labels = new InternedRows({
-    parent: growingUint32(),
-    key: growingUint32(),
-    value: growingUint32(),
-  });
-  readonly #processes: ProfileProcess[] = [];
-  readonly #threads: ProfileThread[] = [];
+  readonly #stringIds: Map<string, StringId>;
+  readonly #frames;
+  readonly #stacks;
+  readonly #labels;
+  readonly #processes: ProfileProcess[];
+  readonly #threads: ProfileThread[];
 
-  constructor() {
-    this.#stacks.intern([0, 0]);
-    this.#labels.intern([0, 0, 0]);
+  /** `before`: the tables that it continues; each of their rows has other content, and keeps its id. */
+  constructor(before: ProfileTables = EMPTY) {
+    const { strings, frames, stacks, labels, processes, threads } = before;
+    this.#strings = strings.slice();
+    this.#stringIds = new Map(strings.map((text, id) => [text, id]));
+    this.#frames = new InternedRows({
+      function: GrowingColumn.after(frames.function),
+      file: GrowingColumn.after(frames.file),
+      line: GrowingColumn.after(frames.line),
+      firstLine: GrowingColumn.after(frames.firstLine),
+      kind: GrowingColumn.after(frames.kind),
+      address: GrowingColumn.after(frames.address),
+    });
+    this.#stacks = new InternedRows({
+      parent: GrowingColumn.after(stacks.parent),
+      frame: GrowingColumn.after(stacks.frame),
+    });
+    this.#labels = new InternedRows({
+      parent: GrowingColumn.after(labels.parent),
+      key: GrowingColumn.after(labels.key),
+      value: GrowingColumn.after(labels.value),
+    });
+    this.#processes = processes.slice();
+    this.#threads = threads.slice();
   }
 
   string(text: string): StringId {
@@ -212,12 +217,22 @@ type Column = GrowingColumn<Uint8Array> | GrowingColumn<Uint32Array> | GrowingCo
 class InternedRows<Columns extends Readonly<Record<string, Column>>> {
   readonly columns: Columns;
   readonly #all: readonly Column[];
-  readonly #index = new RowIndex();
-  length = 0;
+  readonly #index: RowIndex;
+  length: number;
 
+  /** `columns`: of equal length. */
   constructor(columns: Columns) {
     this.columns = columns;
     this.#all = Object.values(columns);
+    this.length = this.#all[0]?.length ?? 0;
+    this.#index = new RowIndex(this.length);
+    for (let row = 0; row < this.length; row++) {
+      let hash = 0;
+      for (const column of this.#all) {
+        hash = mixValue(hash, column.at(row));
+      }
+      this.#index.add(hash, row);
+    }
   }
 
   /**
@@ -227,7 +242,7 @@ class InternedRows<Columns extends Readonly<Record<string, Column>>> {
   intern(values: readonly number[], from = 0): number {
     let hash = 0;
     for (const value of values) {
-      hash = mixHash(mixHash(hash, value | 0), (value / 0x1_0000_0000) | 0);
+      hash = mixValue(hash, value);
     }
     const found = this.#index.find(hash, (row) => row >= from && this.#equals(row, values));
     if (found >= 0) {
@@ -249,3 +264,23 @@ class InternedRows<Columns extends Readonly<Record<string, Column>>> {
     return true;
   }
 }
+
+function mixValue(hash: number, value: number): number {
+  return mixHash(mixHash(hash, value | 0), (value / 0x1_0000_0000) | 0);
+}
+
+const NONE = new Uint32Array(0);
+const ROW_0 = new Uint32Array(1);
+
+/** With the rows that mean "empty". */
+const EMPTY: ProfileTables = {
+  strings: [""],
+  frames: {
+    ...{ length: 0, function: NONE, file: NONE, line: NONE, firstLine: NONE },
+    ...{ kind: new Uint8Array(0), address: new Float64Array(0) },
+  },
+  stacks: { length: 1, parent: ROW_0, frame: ROW_0 },
+  labels: { length: 1, parent: ROW_0, key: ROW_0, value: ROW_0 },
+  processes: [],
+  threads: [],
+};

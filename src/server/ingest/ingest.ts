@@ -7,6 +7,7 @@
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
+import type { ProfileTables } from "../../model/profile/profile.js";
 import type { FramesAnswer } from "../../model/wire/frames.js";
 import { streamName } from "../../recording/sender/stream_name.js";
 import { type StreamItem, type StreamLimits, StreamReader } from "../../recording/stream_reader.js";
@@ -19,16 +20,22 @@ const FLUSH_MS: Millis = 1_000;
 const MOST_PENDING: Bytes = 64 << 20;
 const MOST_STREAM_BYTES: Bytes = 1 << 30;
 const LIMITS: StreamLimits = { frameBytes: 64 << 20, callBytes: 128 << 20 };
-/** Streams whose dictionaries are kept in memory, and for how long after their last frame. */
-const MOST_OPEN = 500;
+/** Limit on the dictionaries of streams in memory, and how long they are kept after the stream's last frame. */
+const MOST_OPEN_BYTES: Bytes = 448 << 20;
+/** Of a stream with an empty dictionary. */
+const OPEN_BYTES: Bytes = 16 << 10;
 const IDLE_MS: Millis = 600_000;
 const RETRY_MS: Millis = 5_000;
 const MOST_FAILURES = 5;
 /** How long streams that the store refused repeatedly are left alone. */
 const ASIDE_MS: Millis = 600_000;
 
+export const NOT_WRITABLE = "the server's database cannot be written";
+
 interface OpenStream {
   readonly reader: StreamReader;
+  /** About what it occupies, the store's part included. */
+  bytes: Bytes;
   usedMs: TimeMs;
 }
 
@@ -43,6 +50,8 @@ export interface IngestOptions {
   /** Rows older than this are left out of the store. */
   readonly oldestMs: () => TimeMs;
   readonly clock: Pick<SteadyClock, "latestMs">;
+  /** Limit on the dictionaries of streams in memory; left out: {@link MOST_OPEN_BYTES}. */
+  readonly openBytes?: Bytes;
   readonly warn: (text: string) => void;
   /** Called after each request. `error`: why it was refused. */
   readonly received: (stream: string, bytes: Bytes, error: string | undefined) => void;
@@ -57,6 +66,8 @@ export class Ingest {
   readonly #turns = new Map<string, Promise<unknown>>();
   #pending = new Map<string, StreamPart>();
   #pendingBytes: Bytes = 0;
+  /** Those that the store writes now. */
+  #writing: ReadonlyMap<string, StreamPart> = new Map();
   #timer: NodeJS.Timeout | null = null;
   #flushing: Promise<void> = Promise.resolve();
   /** Streams that the store could not write: read again from their files. */
@@ -110,6 +121,14 @@ export class Ingest {
     return accepted;
   }
 
+  /** The dictionaries of a stream, as of its last accepted frame; null: it cannot be read again. */
+  tables(stream: string): Promise<ProfileTables | null> {
+    return this.#inTurn(
+      stream,
+      async () => (await this.#readerOrNull(stream))?.reader.tables ?? null,
+    );
+  }
+
   async #accept(stream: string, offset: Bytes, body: Buffer): Promise<Accepted> {
     const { files } = this.#options;
     const length = files.lengthOf(stream);
@@ -146,12 +165,13 @@ export class Ingest {
     let items: StreamItem[];
     let end: Bytes;
     try {
-      const reader = await this.#readerOrNull(stream);
-      if (reader === null) {
-        return { status: 503, answer: { error: "the server's database cannot be written" } };
+      const opened = await this.#readerOrNull(stream);
+      if (opened === null) {
+        return { status: 503, answer: { error: NOT_WRITABLE } };
       }
-      items = reader.take(fresh);
-      end = reader.offset;
+      items = opened.reader.take(fresh);
+      opened.bytes = bytesOf(opened.reader);
+      end = opened.reader.offset;
       const implausible = implausibleTime(items, this.#options.clock.latestMs());
       if (implausible !== null) {
         this.#open.delete(stream);
@@ -176,9 +196,9 @@ export class Ingest {
     return { status: 200, answer: { nextOffset: end } };
   }
 
-  async #readerOrNull(stream: string): Promise<StreamReader | null> {
+  async #readerOrNull(stream: string): Promise<OpenStream | null> {
     try {
-      return (await this.#reader(stream)).reader;
+      return await this.#reader(stream);
     } catch (error) {
       this.#behind.add(stream);
       this.#options.warn(`stream ${stream} cannot be read again: ${reasonOf(error).message}`);
@@ -210,23 +230,45 @@ export class Ingest {
         this.#options.written([part]);
       }
     }
-    const opened = { reader, usedMs: Date.now() };
+    const opened = { reader, bytes: bytesOf(reader), usedMs: Date.now() };
     this.#open.set(stream, opened);
     return opened;
   }
 
-  /** Streams that sent nothing for a long time are read again from their files when they send. */
+  /**
+   * Streams that sent nothing for a long time are read again from their files when they send. If the others are too large,
+   * too, any of them may have to go: if those went that sent least recently, and all send in turn, none would ever stay.
+   */
   #makeRoom(): void {
     const idleMs = Date.now() - IDLE_MS;
-    const byAge = [...this.#open].sort(([, a], [, b]) => a.usedMs - b.usedMs);
-    const tooMany = byAge.length + 1 - MOST_OPEN;
-    byAge.forEach(([stream, { usedMs }], at) => {
-      const isFree = !this.#pending.has(stream) && !this.#turns.has(stream);
-      if (isFree && (usedMs < idleMs || at < tooMany)) {
-        this.#open.delete(stream);
-        this.#options.store.forget(stream);
+    const free = [...this.#open].filter(
+      ([stream]) =>
+        !this.#pending.has(stream) && !this.#writing.has(stream) && !this.#turns.has(stream),
+    );
+    const close = (stream: string) => {
+      this.#open.delete(stream);
+      this.#options.store.forget(stream);
+    };
+    const used = free.filter(([stream, { usedMs }]) => {
+      const isIdle = usedMs < idleMs;
+      if (isIdle) {
+        close(stream);
       }
+      return !isIdle;
     });
+    let bytes = 0;
+    for (const opened of this.#open.values()) {
+      bytes += opened.bytes;
+    }
+    const { openBytes = MOST_OPEN_BYTES } = this.#options;
+    while (bytes > openBytes && used.length > 0) {
+      const at = Math.floor(Math.random() * used.length);
+      const [stream, opened] = used[at] as [string, OpenStream];
+      used[at] = used.at(-1) as [string, OpenStream];
+      used.pop();
+      bytes -= opened.bytes;
+      close(stream);
+    }
   }
 
   #addPending(part: StreamPart): void {
@@ -252,12 +294,14 @@ export class Ingest {
 
   async #write(): Promise<void> {
     const { store, warn, written, oldestMs } = this.#options;
-    const parts = [...this.#pending.values()];
+    const pending = this.#pending;
+    const parts = [...pending.values()];
     this.#pending = new Map();
     this.#pendingBytes = 0;
     if (parts.length === 0) {
       return;
     }
+    this.#writing = pending;
     try {
       await store.write(parts, oldestMs());
       written(parts);
@@ -269,6 +313,9 @@ export class Ingest {
         store.forget(stream);
       }
       setTimeout(() => void this.#catchUp(), RETRY_MS).unref();
+    } finally {
+      this.#writing = new Map();
+      this.#makeRoom();
     }
   }
 
@@ -331,4 +378,9 @@ export class Ingest {
     this.#turns.set(stream, turn);
     return result;
   }
+}
+
+/** The store keeps about as much of a stream as its reader. */
+function bytesOf(reader: StreamReader): Bytes {
+  return 2 * reader.bytes + OPEN_BYTES;
 }

@@ -6,16 +6,17 @@
  */
 
 import { createHash } from "node:crypto";
+import { itemAt } from "../../model/base/columns.js";
 import { Turns } from "../../model/base/turns.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
 import { KeptFrames } from "../../recording/frames/kept_frames.js";
 import { namedBytes, streamName } from "../../recording/sender/stream_name.js";
-import { type StreamItem, StreamReader } from "../../recording/stream_reader.js";
+import { StreamReader } from "../../recording/stream_reader.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import type { StreamFiles } from "../../store/index.js";
-import type { Ingest } from "../ingest/ingest.js";
+import { type Ingest, NOT_WRITABLE } from "../ingest/ingest.js";
 import type { ReceivedProfile } from "./formats/received_profile.js";
 import { profileSnapshotOf } from "./sender_profile.js";
 
@@ -29,8 +30,10 @@ const USUAL_META_BYTES: Bytes = 4 << 10;
 const KEPT_STREAMS = 2;
 /** Ids of profiles that are remembered of each sender. */
 const MOST_IDS = 20_000;
-/** Senders whose dictionaries are kept in memory. */
-const MOST_OPEN = 300;
+/** Ids and times of profiles that are kept in memory, of all senders; 40 bytes each. */
+const MOST_KEPT = 3_000_000;
+/** Ids are kept as the start of their hash, as much of it as a number holds exactly. */
+const ID_BITS = 53;
 const NO_AGENT = { lost: 0, cpuMs: 0 };
 const READ_LIMITS = { frameBytes: 64 << 20, callBytes: 1 << 30 };
 
@@ -39,10 +42,10 @@ interface OpenSender {
   readonly stream: string;
   readonly sink: KeptFrames;
   readonly writer: RecordingWriter;
-  readonly builder: ProfileTablesBuilder;
-  readonly threads: Map<string, number>;
-  /** Ids and times of its profiles. */
-  readonly ids: Set<string>;
+  /** The tables of its first profile, until that is stored: from then on, `Ingest` has them. */
+  first: ProfileTablesBuilder | null;
+  /** Ids (hashed) and times of its profiles. */
+  readonly ids: Set<number>;
   readonly times: Set<TimeMs>;
   readonly startedMs: TimeMs;
   usedMs: TimeMs;
@@ -99,7 +102,7 @@ export class SenderStreams {
 
   async #store(key: string, given: ReceivedProfile): Promise<SentOutcome> {
     let { sender, ids } = await this.#senderOf(key);
-    if (ids.has(given.id)) {
+    if (ids.has(hashedId(given.id))) {
       return { status: 200 };
     }
     if (sender !== null && this.#isFull(sender, given.timeMs)) {
@@ -108,8 +111,15 @@ export class SenderStreams {
     }
     sender ??= this.#begin(key, given, ids);
     const profile = { ...given, timeMs: freeTime(sender.times, given.timeMs) };
-    const snapshot = profileSnapshotOf(profile, sender.builder, sender.threads);
-    sender.writer.snapshot(sender.builder.tables(), snapshot, {
+    const builder = sender.first ?? (await this.#continued(sender));
+    if (builder === null) {
+      return { status: 503, error: NOT_WRITABLE };
+    }
+    const { processes, threads } = builder.tables();
+    builder.setProcess(0, { ...itemAt(processes, 0), periodBytes: profile.periodBytes });
+    const threadRows = new Map(threads.map(({ name }, row) => [name, row]));
+    const snapshot = profileSnapshotOf(profile, builder, threadRows);
+    sender.writer.snapshot(builder.tables(), snapshot, {
       kind: "poll",
       agent: {
         ...NO_AGENT,
@@ -120,6 +130,7 @@ export class SenderStreams {
     });
     const outcome = await this.#send(sender);
     if (outcome.status === 200) {
+      sender.first = null;
       remember(sender, profile);
       this.#addStream(key, sender.stream);
       this.#open.set(key, sender);
@@ -128,6 +139,11 @@ export class SenderStreams {
       this.#open.delete(key);
     }
     return outcome;
+  }
+
+  async #continued({ stream }: OpenSender): Promise<ProfileTablesBuilder | null> {
+    const tables = await this.#ingest.tables(stream);
+    return tables && new ProfileTablesBuilder(tables);
   }
 
   async #send({ stream, sink }: OpenSender): Promise<SentOutcome> {
@@ -150,7 +166,7 @@ export class SenderStreams {
     await this.#send(sender);
   }
 
-  #begin(key: string, profile: ReceivedProfile, ids: Set<string>): OpenSender {
+  #begin(key: string, profile: ReceivedProfile, ids: Set<number>): OpenSender {
     const { identity, host, pid, timeMs, source, periodBytes } = profile;
     const sink = new KeptFrames();
     const writer = new RecordingWriter(sink);
@@ -173,23 +189,23 @@ export class SenderStreams {
     const process = { pid, parentPid: 0, command, python: "", startedMs };
     writer.processes(timeMs, [{ ...process, series: 0, profiled: true, endedMs: null }]);
     writer.limits(timeMs, limitsOf(profile));
-    const builder = new ProfileTablesBuilder();
-    builder.addProcess({ ...process, periodBytes });
+    const first = new ProfileTablesBuilder();
+    first.addProcess({ ...process, periodBytes });
     const stream = streamName(sink.peek());
-    const empty = { threads: new Map<string, number>(), ids, times: new Set<TimeMs>() };
-    return { stream, sink, writer, builder, ...empty, startedMs, usedMs: Date.now() };
+    const times = new Set<TimeMs>();
+    return { stream, sink, writer, first, ids, times, startedMs, usedMs: Date.now() };
   }
 
   /** The sender's newest stream (null: it has none that is open) and the ids of the profiles in its newest streams, read
    * again from their files if they are not in memory. */
-  async #senderOf(key: string): Promise<{ sender: OpenSender | null; ids: Set<string> }> {
+  async #senderOf(key: string): Promise<{ sender: OpenSender | null; ids: Set<number> }> {
     const found = this.#open.get(key);
     if (found !== undefined) {
       found.usedMs = Date.now();
       return { sender: found, ids: found.ids };
     }
     this.#makeRoom();
-    const ids = new Set<string>();
+    const ids = new Set<number>();
     let sender: OpenSender | null = null;
     for (const stream of this.#streams.get(key) ?? []) {
       sender = this.#files.lengthOf(stream) === 0 ? null : await reopened(this.#files, stream, ids);
@@ -201,10 +217,19 @@ export class SenderStreams {
   }
 
   #makeRoom(): void {
-    if (this.#open.size >= MOST_OPEN) {
+    const kept = ({ ids, times }: OpenSender) => ids.size + times.size;
+    let left = -MOST_KEPT;
+    for (const sender of this.#open.values()) {
+      left += kept(sender);
+    }
+    if (left > 0) {
       const byAge = [...this.#open].sort(([, a], [, b]) => a.usedMs - b.usedMs);
-      for (const [key] of byAge.slice(0, MOST_OPEN / 10)) {
+      for (const [key, sender] of byAge) {
         this.#open.delete(key);
+        left -= kept(sender);
+        if (left < -MOST_KEPT / 10) {
+          break;
+        }
       }
     }
   }
@@ -247,12 +272,18 @@ function remember(sender: OpenSender, { id, timeMs }: ReceivedProfile): void {
   addId(sender.ids, id);
 }
 
-function addId(ids: Set<string>, id: string): void {
-  ids.add(id);
+function addId(ids: Set<number>, id: string): void {
+  ids.add(hashedId(id));
   if (ids.size > MOST_IDS) {
     const [oldest] = ids;
-    ids.delete(oldest ?? "");
+    ids.delete(oldest ?? 0);
   }
+}
+
+/** Two ids out of 20,000 have the same one with a probability of 2e-8. */
+function hashedId(id: string): number {
+  const start = createHash("sha256").update(id).digest().readBigUInt64LE();
+  return Number(BigInt.asUintN(ID_BITS, start));
 }
 
 function firstMeta(files: StreamFiles, stream: string) {
@@ -277,13 +308,11 @@ function firstMeta(files: StreamFiles, stream: string) {
 async function reopened(
   files: StreamFiles,
   stream: string,
-  ids: Set<string>,
+  ids: Set<number>,
 ): Promise<OpenSender | null> {
   const reader = new StreamReader(stream, READ_LIMITS);
   const turns = new Turns();
   const times = new Set<TimeMs>();
-  const builder = new ProfileTablesBuilder();
-  let last: Extract<StreamItem, { kind: "profile" }> | null = null;
   let profiles = 0;
   for (const chunk of files.frames(stream, 0)) {
     await turns.next();
@@ -293,21 +322,18 @@ async function reopened(
       }
       if (item.kind === "profile") {
         profiles += 1;
-        last = item;
         addId(ids, item.about.receivedId ?? "");
         times.add(item.about.timeMs);
       }
     }
   }
-  if (last === null || reader.meta === null) {
+  if (profiles === 0 || reader.meta === null) {
     return null;
   }
-  builder.absorb(last.profile);
   const sink = new KeptFrames();
-  const threads = new Map(last.profile.threads.map(({ name }, row) => [name, row]));
-  const writer = RecordingWriter.after(sink, builder.tables(), profiles);
+  const writer = RecordingWriter.after(sink, reader.tables, profiles);
   const { startedMs } = reader.meta;
-  return { stream, sink, writer, builder, threads, ids, times, startedMs, usedMs: Date.now() };
+  return { stream, sink, writer, first: null, ids, times, startedMs, usedMs: Date.now() };
 }
 
 const SOURCE_NAMES = {

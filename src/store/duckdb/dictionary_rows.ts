@@ -7,6 +7,7 @@ import type { ProfileTables } from "../../model/profile/profile.js";
 import { contentId } from "./content_ids.js";
 import type { AddRow } from "./schema.js";
 import { stackIdOf } from "./stack_ids.js";
+import type { WrittenIds } from "./written_ids.js";
 
 const MAX_INTEGER = 2 ** 31 - 1;
 const KIND_NAMES = ["python", "native", "mark"] as const;
@@ -15,38 +16,50 @@ const KIND_NAMES = ["python", "native", "mark"] as const;
 export class DictionaryRows {
   readonly #add: AddRow;
   readonly #labelValue: (name: string, value: string) => string;
-  /** Ids whose row exists: different rows of a dictionary may have the same content. */
-  readonly #written = new Set<bigint>();
-  readonly #frameIds: bigint[] = [];
-  readonly #stackIds: bigint[] = [contentId("stack")];
+  readonly #written: WrittenIds;
+  /** By row, as many as there are rows. */
+  #frameIds = new BigUint64Array(0);
+  #stackIds = new BigUint64Array([contentId("stack")]);
   /** By row: 1 if its row has been added. */
   #stackSeen = new Uint8Array(0);
   readonly #labelIds: bigint[] = [];
 
-  /** `labelValue`: the value under which a label's value is stored. */
-  constructor(add: AddRow, labelValue: (name: string, value: string) => string) {
+  /** `labelValue`: the value under which a label's value is stored. `written`: what `add` has been called with. */
+  constructor(
+    add: AddRow,
+    labelValue: (name: string, value: string) => string,
+    written: WrittenIds,
+  ) {
     this.#add = add;
     this.#labelValue = labelValue;
+    this.#written = written;
   }
 
   /** Must be called with the tables before ids of their rows are requested. */
   take(tables: ProfileTables): void {
     const { frames, stacks, strings } = tables;
-    for (let frame = this.#frameIds.length; frame < frames.length; frame++) {
-      this.#frameIds.push(
-        contentId(
+    let known = this.#frameIds.length;
+    if (known < frames.length) {
+      this.#frameIds = extended(this.#frameIds, frames.length);
+      for (let frame = known; frame < frames.length; frame++) {
+        this.#frameIds[frame] = contentId(
           "frame",
           frameName(tables, frame),
           itemAt(strings, uint32At(frames.file, frame)),
           uint32At(frames.line, frame),
           uint8At(frames.kind, frame),
-        ),
-      );
+        );
+      }
     }
-    // Computed from the parent's id and the frame's own: parents come first.
-    for (let stack = this.#stackIds.length; stack < stacks.length; stack++) {
-      const parent = itemAt(this.#stackIds, uint32At(stacks.parent, stack));
-      this.#stackIds.push(stackIdOf(parent, itemAt(this.#frameIds, uint32At(stacks.frame, stack))));
+    known = this.#stackIds.length;
+    if (known < stacks.length) {
+      this.#stackIds = extended(this.#stackIds, stacks.length);
+      // Computed from the parent's id and the frame's own: parents come first.
+      for (let stack = known; stack < stacks.length; stack++) {
+        const parent = idAt(this.#stackIds, uint32At(stacks.parent, stack));
+        const frame = idAt(this.#frameIds, uint32At(stacks.frame, stack));
+        this.#stackIds[stack] = stackIdOf(parent, frame);
+      }
     }
     if (this.#stackSeen.length < stacks.length) {
       const seen = new Uint8Array(stacks.length);
@@ -55,18 +68,17 @@ export class DictionaryRows {
     }
   }
 
-  /** Rows that were written may have been removed: they are written again when they are needed. */
+  /** Rows that were written may have been removed: they are written again when they are needed, if `written` is emptied. */
   forgetWritten(): void {
-    this.#written.clear();
     this.#stackSeen.fill(0);
     this.#labelIds.length = 0;
   }
 
   stackId(tables: ProfileTables, stack: StackId): bigint {
-    const id = itemAt(this.#stackIds, stack);
+    const id = idAt(this.#stackIds, stack);
     if (this.#stackSeen[stack] === 0) {
       this.#stackSeen[stack] = 1;
-      if (this.#isNew(id)) {
+      if (this.#written.isNew(id)) {
         const frames = framesOf(tables, stack);
         this.#add(
           "stacks",
@@ -87,7 +99,7 @@ export class DictionaryRows {
       );
       id = contentId("label", ...pairs.flat());
       this.#labelIds[label] = id;
-      if (this.#isNew(id)) {
+      if (this.#written.isNew(id)) {
         const keys = pairs.map(([key]) => key);
         const values = pairs.map(([, value]) => value);
         this.#add("labels", id, keys, values);
@@ -96,17 +108,10 @@ export class DictionaryRows {
     return id;
   }
 
-  /** True at the first call with an id. */
-  #isNew(id: bigint): boolean {
-    const isNew = !this.#written.has(id);
-    this.#written.add(id);
-    return isNew;
-  }
-
   #frameId(tables: ProfileTables, frame: FrameId): bigint {
     const { frames, strings } = tables;
-    const id = itemAt(this.#frameIds, frame);
-    if (this.#isNew(id)) {
+    const id = idAt(this.#frameIds, frame);
+    if (this.#written.isNew(id)) {
       this.#add(
         "frames",
         id,
@@ -118,4 +123,19 @@ export class DictionaryRows {
     }
     return id;
   }
+}
+
+function extended(ids: BigUint64Array, length: number): BigUint64Array<ArrayBuffer> {
+  const longer = new BigUint64Array(length);
+  longer.set(ids);
+  return longer;
+}
+
+/** Throws RangeError for a row that does not exist. */
+function idAt(ids: BigUint64Array, row: number): bigint {
+  const id = ids[row];
+  if (id === undefined) {
+    throw new RangeError(`row ${row} of ${ids.length}`);
+  }
+  return id;
 }

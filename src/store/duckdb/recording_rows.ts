@@ -8,6 +8,7 @@ import type { SampleChunks } from "./sample_chunks.js";
 import { SampleRows } from "./sample_rows.js";
 import type { AddRow } from "./schema.js";
 import { SeriesRows, whole } from "./series_rows.js";
+import { WrittenIds } from "./written_ids.js";
 
 const WARNINGS: ReadonlySet<string> = new Set(["oom-kill", "limit"]);
 
@@ -34,7 +35,7 @@ export async function addRecording(
       event.detail,
     );
   }
-  const samples = new SampleRows(series, add, chunks);
+  const samples = new SampleRows(series, add, chunks, new WrittenIds());
   for (const index of recording.snapshots.keys()) {
     samples.addProfile(recording.profileOf(index));
     await onProgress(index + 1, recording.snapshots.length);

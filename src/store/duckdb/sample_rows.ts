@@ -1,20 +1,22 @@
 /** The profiles of a recording as rows: profiles, samples, and the dictionary rows that they refer to. */
 
 import { addAt, float64At, itemAt, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
-import { mixHash, RowIndex } from "../../model/base/row_index.js";
+import { RowIndex } from "../../model/base/row_index.js";
 import type { Millis, SiteIndex, TimeMs } from "../../model/base/units.js";
 import type { Profile, SiteTable } from "../../model/profile/profile.js";
+import { type ComparedSites, comparedOf, sameSite, siteHash } from "./compared_sites.js";
 import { contentId } from "./content_ids.js";
 import { DictionaryRows } from "./dictionary_rows.js";
 import { dayOf, type SampleTarget } from "./sample_chunks.js";
 import type { AddRow } from "./schema.js";
 import { type SeriesRows, whole } from "./series_rows.js";
+import type { WrittenIds } from "./written_ids.js";
 
 const DOMAIN_NAMES = ["python", "native", "mapped"] as const;
 
 /** The sites of one profile, by stack, process and so on. */
 interface KnownSites {
-  readonly sites: SiteTable;
+  readonly sites: ComparedSites;
   readonly index: RowIndex;
   /** By process. */
   readonly owners: readonly SampleOwner[];
@@ -80,11 +82,13 @@ export class SampleRows {
   #lastMs: TimeMs | null = null;
   #storedMs: TimeMs = 0;
 
-  constructor(series: SeriesRows, add: AddRow, samples: SampleTarget) {
+  /** `written`: the dictionary rows that `add` has been called with. */
+  constructor(series: SeriesRows, add: AddRow, samples: SampleTarget, written: WrittenIds) {
     this.#series = series;
     this.#add = add;
     this.#samples = samples;
-    this.#dictionaries = new DictionaryRows(add, (name, value) => series.label(name, value));
+    const labelValue = (name: string, value: string) => series.label(name, value);
+    this.#dictionaries = new DictionaryRows(add, labelValue, written);
   }
 
   forgetWritten(): void {
@@ -98,14 +102,15 @@ export class SampleRows {
     const totals = owners.map((): SampleTotals => ({ liveBytes: 0, allocatedBytes: 0 }));
     const snapshot = snapshotRows(profile);
     // Other profilers send differences.
-    const before = this.#series.isReceived ? null : this.#before;
+    const { isReceived } = this.#series;
+    const before = this.#before;
     const found = new Uint8Array(before?.sites.length ?? 0);
     const index = new RowIndex();
     let site = 0;
     const same = (row: number) =>
       found[row] === 0 && before !== null && sameSite(before.sites, row, sites, site);
     for (; site < sites.length; site++) {
-      const hash = siteHash(sites, site);
+      const hash = isReceived ? 0 : siteHash(sites, site);
       const known = before === null ? -1 : before.index.find(hash, same);
       let objects = float64At(sites.allocatedObjects, site);
       let bytes = float64At(sites.allocatedBytes, site);
@@ -119,13 +124,15 @@ export class SampleRows {
       const total = itemAt(totals, process);
       total.liveBytes += float64At(sites.liveBytes, site);
       total.allocatedBytes += bytes;
-      index.add(hash, site);
+      if (!isReceived) {
+        index.add(hash, site);
+      }
     }
     if (before !== null) {
       this.#takeBack(snapshot, before, found, totals);
     }
     this.#addProfiles(profile, owners, owners, totals);
-    this.#before = { sites, index, owners };
+    this.#before = isReceived ? null : { sites: comparedOf(sites), index, owners };
     this.#lastMs = timeMs;
     this.#storedMs = timeMs;
   }
@@ -134,7 +141,7 @@ export class SampleRows {
    * comes soon after it, is stored without samples: it refers to those of the last stored one. */
   addIfChanged(profile: Profile): void {
     const before = this.#before;
-    if (before === null || this.#series.isReceived || !this.#isLike(before, profile)) {
+    if (before === null || !this.#isLike(before, profile)) {
       this.addProfile(profile);
       return;
     }
@@ -309,7 +316,7 @@ export class SampleRows {
   #addRow(
     snapshot: StoredSnapshotRows,
     owner: SampleOwner,
-    sites: SiteTable,
+    sites: ComparedSites,
     site: SiteIndex,
   ): number {
     const { profile } = snapshot;
@@ -355,24 +362,6 @@ function snapshotRows(profile: Profile): StoredSnapshotRows {
   });
   const bytes = new Float64Array(buckets.length);
   return { profile, day: dayOf(timeMs), timeMs: BigInt(whole(timeMs)), slots, buckets, bytes };
-}
-
-function siteHash(sites: SiteTable, site: SiteIndex): number {
-  const place = mixHash(mixHash(0, uint32At(sites.stack, site)), uint32At(sites.thread, site));
-  return mixHash(
-    mixHash(place, uint32At(sites.label, site)),
-    uint16At(sites.process, site) * 4 + uint8At(sites.domain, site),
-  );
-}
-
-function sameSite(a: SiteTable, row: SiteIndex, b: SiteTable, other: SiteIndex): boolean {
-  return (
-    a.stack[row] === b.stack[other] &&
-    a.process[row] === b.process[other] &&
-    a.thread[row] === b.thread[other] &&
-    a.label[row] === b.label[other] &&
-    a.domain[row] === b.domain[other]
-  );
 }
 
 /** Middle of a cohort; the last one ends at the snapshot's time. */

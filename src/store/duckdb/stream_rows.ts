@@ -8,6 +8,7 @@ import type { SampleTarget } from "./sample_chunks.js";
 import { SampleRows } from "./sample_rows.js";
 import type { AddRow } from "./schema.js";
 import { type AcceptLabel, identityIn, SeriesRows, whole } from "./series_rows.js";
+import type { WrittenIds } from "./written_ids.js";
 
 const WARNINGS: ReadonlySet<string> = new Set(["oom-kill", "limit"]);
 
@@ -66,15 +67,18 @@ export class StreamRows {
   readonly #stream: string;
   #sink: RowSink;
   readonly #accepted: AcceptLabel;
+  readonly #written: WrittenIds;
   #meta: MetaBatch | null = null;
   readonly #processes: SeriesRow[] = [];
   #series: SeriesRows | null = null;
   #samples: SampleRows | null = null;
 
-  constructor(stream: string, sink: RowSink, accepted: AcceptLabel) {
+  /** `written`: the dictionary rows that exist. */
+  constructor(stream: string, sink: RowSink, accepted: AcceptLabel, written: WrittenIds) {
     this.#stream = stream;
     this.#sink = sink;
     this.#accepted = accepted;
+    this.#written = written;
   }
 
   /** Known before the processes are: the series need the first of them. */
@@ -169,12 +173,14 @@ export class StreamRows {
 
   #sampleRows(): SampleRows {
     const current = () => this.#sink.samples;
-    this.#samples ??= new SampleRows(this.#seriesRows(), (...row) => this.#sink.add(...row), {
+    const samples = {
       nextRow: () => current().nextRow(),
       get vectors() {
         return current().vectors;
       },
-    });
+    };
+    const add: AddRow = (...row) => this.#sink.add(...row);
+    this.#samples ??= new SampleRows(this.#seriesRows(), add, samples, this.#written);
     return this.#samples;
   }
 }

@@ -22,7 +22,9 @@ import { storageUse, streamsAbout } from "../duckdb/queries/storage.js";
 import { versionGauges } from "../duckdb/queries/version_gauges.js";
 import type { Day, RowDatabase } from "../duckdb/row_database.js";
 import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
+import type { AcceptLabel } from "../duckdb/series_rows.js";
 import { type RowSink, StreamRows } from "../duckdb/stream_rows.js";
+import { WrittenIds } from "../duckdb/written_ids.js";
 import type { FigureSeriesQuery, LabelQuery } from "../interface/labels.js";
 import type {
   LabelUse,
@@ -52,6 +54,7 @@ export class RowStore<Database extends RowDatabase> implements Store {
   readonly #meta: MetaStaging;
   readonly #labels: LabelBudget;
   readonly #streams = new Map<string, StreamRows>();
+  readonly #writtenIds = new WrittenIds();
   #lastWrite: Promise<unknown> = Promise.resolve();
   #lastRetain: Promise<unknown> = Promise.resolve();
   /** For rows of a day that are already in the database. Rows that they refer to are staged: retention may have removed
@@ -106,6 +109,7 @@ export class RowStore<Database extends RowDatabase> implements Store {
         await this.#write(parts, dayNamed(oldestMs), changes);
       } catch (error) {
         this.#meta.clear();
+        this.#writtenIds.clear();
         for (const { stream } of parts) {
           this.#streams.delete(stream);
         }
@@ -123,9 +127,12 @@ export class RowStore<Database extends RowDatabase> implements Store {
     const turns = new Turns();
     const isReopened = parts.some(({ stream }) => !this.#streams.has(stream));
     const written = isReopened ? await this.writtenOffsets() : new Map<string, number>();
+    // A stream may be forgotten while it is written.
+    const rowsByStream = new Map<string, StreamRows>();
     for (const part of parts) {
       const done = this.#streams.has(part.stream) ? 0 : (written.get(part.stream) ?? 0);
       const rows = this.#rowsOf(part);
+      rowsByStream.set(part.stream, rows);
       for (const item of part.items) {
         rows.describe(item, { add: this.#meta.add, samples: NO_SAMPLES });
         if (item.kind !== "profile" && item.endOffset > done) {
@@ -137,7 +144,7 @@ export class RowStore<Database extends RowDatabase> implements Store {
     for (const [day, partsOfDay] of partsByDay(parts)) {
       if (day >= oldest) {
         await this.#database.attach(day);
-        await this.#writeDay(day, partsOfDay, changes);
+        await this.#writeDay(day, partsOfDay, rowsByStream, changes);
       }
     }
     await this.#labels.commit(this.#database);
@@ -160,13 +167,19 @@ export class RowStore<Database extends RowDatabase> implements Store {
       if (items[0]?.kind !== "meta") {
         throw new Error(`stream ${stream} is not given from its start`);
       }
-      rows = new StreamRows(stream, this.#written, (...label) => this.#labels.accepted(...label));
+      const accepted: AcceptLabel = (...label) => this.#labels.accepted(...label);
+      rows = new StreamRows(stream, this.#written, accepted, this.#writtenIds);
       this.#streams.set(stream, rows);
     }
     return rows;
   }
 
-  async #writeDay(day: Day, parts: readonly StreamPart[], changes: SumChanges): Promise<void> {
+  async #writeDay(
+    day: Day,
+    parts: readonly StreamPart[],
+    rowsByStream: ReadonlyMap<string, StreamRows>,
+    changes: SumChanges,
+  ): Promise<void> {
     const names = parts.map(({ stream }) => stream);
     const applied = await this.#database.appliedTo(day, names);
     const newer = parts.filter(({ stream, endOffset }) => endOffset > (applied.get(stream) ?? 0));
@@ -175,7 +188,7 @@ export class RowStore<Database extends RowDatabase> implements Store {
       fill: async (sink) => {
         const turns = new Turns();
         for (const { stream, items } of parts) {
-          const rows = this.#streams.get(stream) as StreamRows;
+          const rows = rowsByStream.get(stream) as StreamRows;
           const done = applied.get(stream) ?? 0;
           for (const item of items) {
             sink.begin(stream, item.endOffset);
@@ -340,6 +353,7 @@ export class RowStore<Database extends RowDatabase> implements Store {
         meta: this.#meta,
         labels: this.#labels,
         streams: this.#streams,
+        writtenIds: this.#writtenIds,
         recordings,
       });
       await this.#oneByOne(() => this.#database.setSwept(oldest));

@@ -28,10 +28,11 @@ export function sweepBySteps<Database extends RowDatabase>({
   collectUsed,
   finish,
 }: SweepSteps<Database>): SweepDatabase<Database> {
-  return async ({ database, alone, meta, labels, streams, recordings }) => {
+  return async ({ database, alone, meta, labels, streams, writtenIds, recordings }) => {
     const kept = () => JSON.stringify([...recordings, ...streams.keys()]);
     const tables = database.localTables;
     await alone(async () => {
+      writtenIds.clear();
       for (const rows of streams.values()) {
         rows.forgetWritten();
       }
