@@ -27,6 +27,8 @@ export interface Heads {
   readonly query: Tensor;
   readonly key: Tensor;
   readonly value: Tensor;
+  /** Multiplies the kernel's result. */
+  readonly gate?: Tensor;
   readonly heads: number;
   readonly kvHeads: number;
   /** Queries come out of cat: the kernel's output has their layout, and the output matrix needs a copy of it. */

@@ -13,6 +13,7 @@ import type { Parameter, Tensor } from "../tape/tape.js";
 import { NO_DETAILS } from "./adapter_details.js";
 import { isTokenTable } from "./adapter_names.js";
 import { convolutionLayer, PROMPT_POSITIONS, unetAttentionLayer } from "./convolution.js";
+import { framesLayer } from "./frames.js";
 import { headAndLoss } from "./head.js";
 import { LayerBuilder } from "./layer_builder.js";
 import { normalized } from "./norms.js";
@@ -258,6 +259,8 @@ function oneLayer(
       return convolutionLayer(build, x, layer);
     case "stage":
       return stageLayer(build, x, layer);
+    case "frames":
+      return framesLayer(build, x, layer);
     case "tensors":
       return tensorLayer(build, x, layer, tower.hidden);
     case "unet-attention":
@@ -312,7 +315,7 @@ function embed(
     });
   }
   if (x === null) {
-    const channels = firstChannels(tower);
+    const channels = firstChannels(tower, positions);
     return tape.input(rules.batch * channels.elements, itemBytes);
   }
   const width = x.elements / rows;
@@ -357,7 +360,7 @@ function biasOfPositions(
   return [positions ** 2 * INDEX_BYTES, zeros];
 }
 
-function firstChannels({ layers }: TowerShape): { elements: number } {
+function firstChannels({ layers }: TowerShape, positions: number): { elements: number } {
   const [first] = layers;
   const layer = first?.layer;
   switch (layer?.kind) {
@@ -365,6 +368,10 @@ function firstChannels({ layers }: TowerShape): { elements: number } {
       return { elements: layer.inputChannels * layer.inputSide ** 2 };
     case "stage":
       return { elements: layer.inputHidden * layer.inputSide ** 2 };
+    case "frames": {
+      const { step, first } = layer.samples ?? { step: 1, first: 1 };
+      return { elements: (positions - 1) * step + first };
+    }
     default:
       return { elements: 1 };
   }

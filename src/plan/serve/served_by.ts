@@ -43,7 +43,9 @@ function kindOf(model: ModelShape): Kind {
 function isEncoder(model: ModelShape): boolean {
   const layers = model.towers.at(-1)?.layers ?? [];
   return layers.every(
-    ({ layer }) => layer.kind === "transformer" && layer.attention?.bidirectional === true,
+    ({ layer }) =>
+      layer.kind === "frames" ||
+      (layer.kind === "transformer" && layer.attention?.bidirectional === true),
   );
 }
 

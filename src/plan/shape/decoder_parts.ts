@@ -45,6 +45,7 @@ export function attentionOf(
     scoreBias: facts.positions === "alibi" || config.flag(false, "alibi") ? "alibi" : "none",
     bidirectional: false,
     ...(facts.sinks === true ? { sinks: true } : {}),
+    ...(facts.gatedAttention === true ? { gated: true } : {}),
     ...(facts.plainNorm === true ? { plainNorm: true } : {}),
     ...(facts.wideNorm === true ? { wideNorm: true } : {}),
     ...(facts.narrowSoftmax === true ? { narrowSoftmax: true } : {}),

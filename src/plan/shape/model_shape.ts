@@ -42,6 +42,8 @@ export interface AttentionShape {
   readonly rotaryShare: number;
   /** Norms of the queries and the keys: of each head (Qwen 3, Gemma 3), of the whole row (OLMo 2), or none. */
   readonly queryKeyNorm: "none" | "head" | "row";
+  /** A matrix of the queries' size makes a gate of the result (Qwen3-Next). */
+  readonly gated?: boolean;
   /** The library has no eager implementation: sdpa runs whatever is asked for (DiT, SD3 and Flux of diffusers). */
   readonly alwaysFused?: boolean;
   /** How norms of queries and keys are computed: one kernel (torch.nn.RMSNorm), or parts that keep the input, too. */
@@ -92,6 +94,8 @@ export interface MlpShape {
   readonly bias: boolean;
   /** Both parallel matrices as one (Phi-3, GLM). */
   readonly fused: boolean;
+  /** Between the activation and the second matrix (Wav2Vec2). */
+  readonly dropout?: boolean;
 }
 
 export interface MoeShape {
@@ -111,9 +115,13 @@ export interface MoeShape {
   readonly latent?: number;
 }
 
-/** State-space layer: Mamba 1 or 2, or a short convolution between two gates (LFM2), which has no state. */
+/**
+ * A layer with a state of fixed size: Mamba 1 or 2; a gated delta rule (Qwen3-Next), whose `inner` is the width of all
+ * values, `state` that of a key, and `groups` the heads of keys; or a short convolution between two gates (LFM2), which has
+ * no state.
+ */
 export interface StateSpaceShape {
-  readonly version: 1 | 2 | "convolution";
+  readonly version: 1 | 2 | "delta" | "convolution";
   readonly inner: number;
   readonly state: number;
   readonly convolution: number;
@@ -129,6 +137,10 @@ export interface StateSpaceShape {
   readonly plainGate?: true;
   /** `mamba_ssm_dtype` of the configuration has 16 bits. */
   readonly narrowState?: boolean;
+  /** The same has 32 bits, which vLLM reads for Qwen 3.5. */
+  readonly wideState?: boolean;
+  /** One matrix for all rows but the two figures of each head, in the order of the heads of keys (Qwen3-Next). */
+  readonly byKeyHead?: true;
 }
 
 export interface NormShape {
@@ -151,6 +163,8 @@ export interface TransformerLayer {
   /** Attention and MLP read the same input, of `parallelNorms` norms. */
   readonly parallel: boolean;
   readonly parallelNorms: 1 | 2;
+  /** Attention reads the rows as they are, because they were normalized (the first layer of ModernBERT). */
+  readonly readsNormed?: true;
   readonly attention: AttentionShape | null;
   /** Reads what attention reads, and is added to its result (Falcon-H1). */
   readonly beside?: StateSpaceShape;
@@ -242,6 +256,26 @@ export interface StageLayer {
   readonly responseNorm?: true;
 }
 
+/**
+ * A layer of a speech encoder before its transformer (Wav2Vec2, HuBERT). `convolution`: of samples or frames, with a stride,
+ * a norm and an activation. `projection`: a norm and a matrix. `positions`: a convolution in groups, whose weights are
+ * normalized, that is added to its input.
+ */
+export interface FramesLayer {
+  readonly kind: "frames";
+  readonly block: "convolution" | "projection" | "positions";
+  readonly inputs: number;
+  readonly outputs: number;
+  readonly kernel: number;
+  readonly stride: number;
+  readonly groups: number;
+  readonly bias: boolean;
+  /** `channels`: of each channel over all frames. */
+  readonly norm: "none" | "channels" | "rows";
+  /** Of the first layer: samples between two frames of the last one, and samples of one of these. */
+  readonly samples?: { readonly step: number; readonly first: number };
+}
+
 /** A layer of a model without a reader: its matrices, and how many elements its other tensors have. */
 export interface TensorLayer {
   readonly kind: "tensors";
@@ -260,6 +294,7 @@ export type LayerShape =
   | UnetAttentionLayer
   | PatchLayer
   | StageLayer
+  | FramesLayer
   | TensorLayer;
 
 export interface LayerRun {
@@ -325,6 +360,8 @@ export interface HeadShape {
   readonly transform: boolean;
   /** Of `patches`: the factors are a table, and no matrix computes them (PixArt). */
   readonly table?: boolean;
+  /** False: neither that dense layer nor its norm has a bias (ModernBERT). */
+  readonly transformBias?: boolean;
   /** Outputs of that dense layer where they differ from its inputs (ELECTRA). */
   readonly transformWidth?: number;
   /** Logits pass through tanh (Gemma 2). */
