@@ -1,5 +1,5 @@
 /** Attention as libraries run it: queries, keys and values, rotation, the kernel (attention_kernels.ts), the output. */
-import type { AttentionShape } from "../shape/model_shape.js";
+import type { AttentionShape } from "../shape/attention_shape.js";
 import type { Tensor } from "../tape/tape.js";
 import { type AttentionPlace, type Heads, isFusedVision, kernel } from "./attention_kernels.js";
 import type { LayerBuilder } from "./layer_builder.js";

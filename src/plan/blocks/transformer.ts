@@ -1,5 +1,6 @@
 /** One layer of a transformer in its variants: norm before, after or around; attention and MLP in series or parallel. */
-import type { AttentionShape, TransformerLayer } from "../shape/model_shape.js";
+import type { AttentionShape } from "../shape/attention_shape.js";
+import type { TransformerLayer } from "../shape/model_shape.js";
 import type { Tensor } from "../tape/tape.js";
 import { attention, CROSS } from "./attention.js";
 import type { LayerBuilder } from "./layer_builder.js";

@@ -13,8 +13,9 @@ import type { Bytes } from "../../model/base/units.js";
 import { bytesOfCacheType } from "../job/cache_types.js";
 import { bytesOfCompute, type ComputeDType, type ServeOptions } from "../job/options.js";
 import { undividedBy } from "../job/tensor_plan.js";
+import type { AttentionShape } from "../shape/attention_shape.js";
 import { layersOf, mixerOf } from "../shape/layers.js";
-import type { AttentionShape, LayerShape, ModelShape, TowerShape } from "../shape/model_shape.js";
+import type { LayerShape, ModelShape, TowerShape } from "../shape/model_shape.js";
 import { type LatentCache, latentCache } from "./latent.js";
 import { hasWindows } from "./llama_cpp.js";
 

@@ -1,8 +1,9 @@
 /** Attention, MLP and experts of one layer of a decoder. */
 import { invalidModel } from "../../model/errors/plan_errors.js";
+import type { AttentionShape } from "./attention_shape.js";
 import type { ModelConfig } from "./config.js";
 import type { FamilyFacts } from "./decoder_families.js";
-import type { Activation, AttentionShape, MlpShape, MoeShape } from "./model_shape.js";
+import type { Activation, MlpShape, MoeShape } from "./model_shape.js";
 
 export function attentionOf(
   config: ModelConfig,

@@ -1,8 +1,9 @@
 /** Encoders of text: BERT and its relatives. */
+
+import type { AttentionShape } from "./attention_shape.js";
 import type { ModelConfig } from "./config.js";
 import { activationOf } from "./decoder_parts.js";
 import type {
-  AttentionShape,
   HeadShape,
   LayerRun,
   NormShape,

@@ -1,14 +1,9 @@
 /** The image encoders of models that read images and text, by the `model_type` of their part of the configuration. */
 import { noReader } from "../../model/errors/plan_errors.js";
+import type { AttentionShape } from "./attention_shape.js";
 import type { ModelConfig } from "./config.js";
 import { LAYER_NORM } from "./encoder.js";
-import type {
-  AttentionShape,
-  LayerRun,
-  NormShape,
-  TowerShape,
-  TransformerLayer,
-} from "./model_shape.js";
+import type { LayerRun, NormShape, TowerShape, TransformerLayer } from "./model_shape.js";
 import { imageTower, withPooler } from "./vision.js";
 
 export interface ImageEncoder {

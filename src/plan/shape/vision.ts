@@ -1,11 +1,11 @@
 /** Images: ViT and its relatives, CLIP's two towers, an image encoder before a decoder, ResNet. */
 import { invalidModel, noReader } from "../../model/errors/plan_errors.js";
+import type { AttentionShape } from "./attention_shape.js";
 import type { ModelConfig } from "./config.js";
 import { activationOf } from "./decoder_parts.js";
 import { LAYER_NORM, labelsOf, plainAttention, plainLayer, readEncoder } from "./encoder.js";
 import type {
   Activation,
-  AttentionShape,
   ConvolutionLayer,
   HeadShape,
   LayerRun,
