@@ -7,12 +7,13 @@ under autocast) saves for the backward pass, not what a reimplementation in plai
 JSON object for each model and attention: eager in fp32, sdpa without a mask in bf16.
 """
 import json
+import math
 import sys
 import types
 
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageClassification
-from transformers import AutoModelForImageTextToText
+from transformers import AutoModelForCTC, AutoModelForImageTextToText
 from transformers import AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq
 
 CLASSES = {
@@ -21,8 +22,14 @@ CLASSES = {
     "convnext": AutoModelForImageClassification,
     "convnextv2": AutoModelForImageClassification,
     "dinov2": AutoModelForImageClassification,
+    "dinov2_with_registers": AutoModelForImageClassification,
+    "dinov3_vit": AutoModel,
     "swin": AutoModelForImageClassification,
     "clip": AutoModel,
+    "chinese_clip": AutoModel,
+    "siglip2": AutoModel,
+    "wav2vec2": AutoModelForCTC,
+    "hubert": AutoModelForCTC,
     "bert": AutoModelForMaskedLM,
     "roberta": AutoModelForMaskedLM,
     "xlm-roberta": AutoModelForMaskedLM,
@@ -43,6 +50,8 @@ CLASSES = {
     "qwen2_vl": AutoModelForImageTextToText,
     "qwen2_5_vl": AutoModelForImageTextToText,
     "qwen3_vl": AutoModelForImageTextToText,
+    "qwen3_5": AutoModelForImageTextToText,
+    "qwen3_5_moe": AutoModelForImageTextToText,
     "t5": AutoModelForSeq2SeqLM,
     "bart": AutoModelForSeq2SeqLM,
     "whisper": AutoModelForSpeechSeq2Seq,
@@ -89,6 +98,17 @@ class Denoising(torch.nn.Module):
         predicted = self.model(**inputs).sample.float()
         loss = torch.nn.functional.mse_loss(predicted[:, : noise.shape[1]], noise.float())
         return types.SimpleNamespace(loss=loss)
+
+
+class Regression(torch.nn.Module):
+    """A model without a head, whose loss is the mean square of its last rows."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, **inputs):
+        return types.SimpleNamespace(loss=self.model(**inputs).last_hidden_state.float().square().mean())
 
 
 def diffusion_inputs(config, batch):
@@ -156,7 +176,23 @@ def random_inputs(config, batch, sequence):
     if CLASSES.get(kind) is AutoModelForImageClassification:
         side = getattr(config, "image_size", 224)
         return {"pixel_values": torch.randn(batch, 3, side, side), "labels": torch.zeros(batch, dtype=torch.long)}
-    if kind == "clip":
+    if kind == "dinov3_vit":
+        return {"pixel_values": torch.randn(batch, 3, config.image_size, config.image_size)}
+    if kind in ("wav2vec2", "hubert"):
+        step = math.prod(config.conv_stride)
+        first = 1
+        for kernel, stride in reversed(list(zip(config.conv_kernel, config.conv_stride))):
+            first = (first - 1) * stride + kernel
+        samples = torch.randn(batch, (sequence - 1) * step + first)
+        return {"input_values": samples, "labels": torch.randint(1, config.vocab_size, (batch, sequence // 4))}
+    if kind == "siglip2":
+        vision, text = config.vision_config, config.text_config
+        side = int(vision.num_patches**0.5)
+        ids = torch.randint(1, text.vocab_size - 1, (batch, text.max_position_embeddings))
+        pixels = torch.randn(batch, side**2, 3 * vision.patch_size**2)
+        shapes = torch.tensor([[side, side]] * batch)
+        return {"pixel_values": pixels, "spatial_shapes": shapes, "input_ids": ids, "return_loss": True}
+    if kind in ("clip", "chinese_clip"):
         side, length = config.vision_config.image_size, config.text_config.max_position_embeddings
         ids = torch.randint(1, config.text_config.vocab_size - 1, (batch, length))
         return {"pixel_values": torch.randn(batch, 3, side, side), "input_ids": ids, "return_loss": True}
@@ -247,6 +283,8 @@ def measure(path, attention, batch, sequence, lora):
         model = get_peft_model(model.to(torch.bfloat16), LoraConfig(r=8, target_modules=["q_proj", "k_proj", "v_proj", "o_proj"]))
     if isinstance(config, dict):
         model = Denoising(model)
+    elif config.model_type == "dinov3_vit":
+        model = Regression(model)
     dtype = next(model.parameters()).dtype
     model.train()
     inputs = {

@@ -95,6 +95,9 @@ export function describeModel(
     activeParameters: activeParameters(model, parameters),
     trainableParameters,
     layers: model.towers.reduce((sum, tower) => sum + layerCount(tower), 0),
+    ...(model.towers.length < 2
+      ? {}
+      : { towers: model.towers.map((each) => ({ name: each.name, layers: layerCount(each) })) }),
     hidden: tower?.hidden ?? 0,
     heads: attention?.heads ?? 0,
     kvHeads: attention?.kvHeads ?? 0,

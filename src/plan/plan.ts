@@ -18,7 +18,9 @@ import { describeModel } from "./model_facts.js";
 import { type PlanFigures, savingsOf } from "./savings.js";
 import { blocksOfRequest } from "./serve/block_groups.js";
 import { planServing, type ServingPlan } from "./serve/plan_serving.js";
+import { generates } from "./serve/served_by.js";
 import type { ModelShape } from "./shape/model_shape.js";
+import type { DevicePeak } from "./train/device_peak.js";
 import { hostParts } from "./train/host.js";
 import { planTraining } from "./train/plan_training.js";
 
@@ -96,7 +98,7 @@ function trainingPlan(model: ModelShape, options: TrainOptions): ModePlan {
         part: name,
         bytes: Math.round(bytes),
       })),
-      peak: peak.stepIsPeak ? "optimizer step" : peak.simulation.peak.where,
+      peak: trainingPeak(peak, options),
       host: hostParts(model, options, peak),
       limits: [],
     },
@@ -106,6 +108,27 @@ function trainingPlan(model: ModelShape, options: TrainOptions): ModePlan {
   const notes = unknown.length === 0 ? [] : [`no layer is named ${unknown.join(" or ")}`];
   return { plan, serving: null, notes };
 }
+
+/** The largest gradients may be those that are not there yet: a reader of the parts would miss them. */
+function trainingPeak(
+  { stepIsPeak, simulation, states }: DevicePeak,
+  { optimizerInBackward }: TrainOptions,
+): string {
+  if (stepIsPeak) {
+    return "optimizer step";
+  }
+  const { where, gradients } = simulation.peak;
+  const words = where
+    .replace(/\b([a-z]+)\.(\d+)\b/, "layer $2 of the $1")
+    .replace(/\b([a-z]+)\.(embedding|norm)\b/, "the $2 of the $1");
+  const later = states.gradients - gradients;
+  return !optimizerInBackward && later > LATER_SHARE * simulation.peak.bytes
+    ? `${words}, before gradients of ${formatBytes(later)} are made`
+    : words;
+}
+
+/** Of the peak; fewer gradients are not worth a remark. */
+const LATER_SHARE = 0.02;
 
 function servingPlan(
   model: ModelShape,
@@ -121,7 +144,7 @@ function servingPlan(
       assumptions: assumptionsOf(model, options, given),
       devices: devicesOf(options, serving.rank),
       savedActivations: [],
-      peak: "prefill",
+      peak: generates(model) ? "prefill" : "forward pass",
       host:
         serving.hostBytes > 0
           ? [

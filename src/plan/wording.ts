@@ -2,6 +2,15 @@
 import { formatBytes, formatExactCount, formatShare } from "../model/base/numbers.js";
 import type { PlanJson } from "../model/documents/plan_document.js";
 
+/** "32 layers", or of each tower: "27 image and 62 decoder layers". */
+export function layerWords({ layers, towers }: PlanJson["model"]): string {
+  const counted =
+    towers === undefined
+      ? formatExactCount(layers)
+      : towers.map((each) => `${formatExactCount(each.layers)} ${each.name}`).join(" and ");
+  return `${counted} layers`;
+}
+
 /** "8.03 billion", "124 million", of parameters. */
 export function largeCount(count: number): string {
   const millions = Number((count / 1e6).toPrecision(3));

@@ -60,6 +60,18 @@ describe("state spaces", () => {
   });
 });
 
+/** DynamicCache of transformers 5.24 after 96 tokens: keys of (1, 2, 96, 64); of three layers each a state and a convolution. */
+test.each(["qwen3_next", "qwen3_5_text"])(
+  "%s: the cache has the bytes of its library's",
+  (name) => {
+    const path = join(repository, `test/data/plan/library/${name}.json`);
+    const model = readShape(JSON.parse(readFileSync(path, "utf8")), name, path);
+    const request = requestOf({ serve: true, context: 96, dtype: "bf16" } as PlanWords);
+    const states = 3 * (4 * 32 * 32 * 4 + 256 * 4 * 2);
+    expect(bytesOf(planMemory(model, request), "kv cache")).toBe(2 * 2 * 96 * 64 * 2 + states);
+  },
+);
+
 /** DynamicCache of transformers 5.24: keys of (1, 8, 10, 32) for 2 heads of keys. */
 test("transformers repeats the keys of Falcon before they are cached", () => {
   const path = join(repository, "test/data/plan/library/falcon_new.json");

@@ -7,7 +7,14 @@ import {
 } from "../../model/base/numbers.js";
 import type { PlanFigureJson, PlanJson } from "../../model/documents/plan_document.js";
 import { oneLine } from "../../model/errors/errors.js";
-import { cacheWords, largeCount, measuredAs, mostOf, roomWords } from "../../plan/index.js";
+import {
+  cacheWords,
+  largeCount,
+  layerWords,
+  measuredAs,
+  mostOf,
+  roomWords,
+} from "../../plan/index.js";
 import { bar, type Column, printTable, type Screen } from "../text/output.js";
 
 const BAR = 10;
@@ -37,7 +44,7 @@ function printHead(screen: Screen, plan: PlanJson): void {
       : "";
   const name = oneLine(model.name === "" ? model.family : model.name, 80);
   screen.line(
-    `${paint.bold(name)}: ${oneLine(model.family, 60)}, ${largeCount(model.parameters)} parameters${active}, ${model.layers} layers`,
+    `${paint.bold(name)}: ${oneLine(model.family, 60)}, ${largeCount(model.parameters)} parameters${active}, ${oneLine(layerWords(model), 80)}`,
   );
   const device = devices.name === "" ? "GPU" : devices.name;
   const each = `${formatBytes(devices.memoryBytes)}${devices.count === 1 ? "" : " each"}`;

@@ -124,7 +124,7 @@ export function planComparedWithRecording(
   if (allocated === 0) {
     throw nothingThere(
       `${path} holds no figures of a device's allocator`,
-      "record with: tidemark run --gpu",
+      "plans are of the memory of GPUs; record a program that uses one with: tidemark run --gpu",
     );
   }
   return withComparison(

@@ -109,7 +109,10 @@ export interface PlanJson {
     /** Parameters that each token uses; fewer than `parameters` in a mixture of experts. */
     activeParameters: number;
     trainableParameters: number;
+    /** Of all towers. */
     layers: number;
+    /** Of a model with several: an encoder and a decoder, or images and text. */
+    towers?: { name: string; layers: number }[];
     hidden: number;
     heads: number;
     kvHeads: number;

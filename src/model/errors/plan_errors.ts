@@ -31,6 +31,28 @@ export function noModelFiles(folder: string, detail: string): TidemarkError {
   return notAModel(folder, detail, "it is another folder, or its download is not complete");
 }
 
+/** A configuration of an adapter, of DeepSpeed or of accelerate in the model's place: the same id. */
+export function configOfJob(source: string, detail: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E085",
+    2,
+    `${oneLine(source)}${NOT_A_MODEL}${oneLine(detail, 200)}`,
+    "",
+    "name the folder that holds the base model's config.json, and give this file with --config",
+  );
+}
+
+/** TM-E003 of a path that may be the name of a model on Hugging Face. */
+export function notDownloaded(path: string): TidemarkError {
+  return new TidemarkError(
+    "TM-E003",
+    2,
+    `no such model folder or file: ${oneLine(path)}`,
+    "the name may be misspelled or relative to another directory, and models are not downloaded",
+    `for a model of Hugging Face: hf download ${oneLine(path)} config.json --local-dir ${oneLine(path.replace(/.*\//, ""))}`,
+  );
+}
+
 /** A family whose layers no reader knows, without weight files that show them: the same id. */
 export function noReader(
   source: string,

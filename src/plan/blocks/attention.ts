@@ -1,5 +1,5 @@
 /** Attention as libraries run it: queries, keys and values, rotation, the kernel (attention_kernels.ts), the output. */
-import type { AttentionShape } from "../shape/model_shape.js";
+import type { AttentionShape } from "../shape/attention_shape.js";
 import type { Tensor } from "../tape/tape.js";
 import { type AttentionPlace, type Heads, isFusedVision, kernel } from "./attention_kernels.js";
 import type { LayerBuilder } from "./layer_builder.js";
@@ -16,13 +16,22 @@ export function attention(build: LayerBuilder, x: Tensor, place: AttentionPlace)
   const made = shape.latent
     ? latentHeads(build, x, place)
     : cachedHeads(build, plainHeads(build, x, place), place);
-  const mixed = kernel(build, made, place);
+  const mixed = gatedBy(build, made.gate, kernel(build, made, place));
   const out =
     place.projects === false
       ? mixed
       : outputMatrix(build, mixed, isVision ? "proj" : `${place.prefix}o_proj`, place);
   build.tape.part = before;
   return out;
+}
+
+/** attention * sigmoid(gate), of which both factors are kept. */
+function gatedBy(build: LayerBuilder, gate: Tensor | undefined, mixed: Tensor): Tensor {
+  if (gate === undefined) {
+    return mixed;
+  }
+  const open = build.pointwise("sigmoid", [gate], ["output"]);
+  return build.pointwise("mul", [mixed, open], [mixed, open]);
 }
 
 function outputMatrix(
@@ -122,6 +131,7 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
   let query: Tensor;
   let key: Tensor;
   let value: Tensor;
+  let gate: Tensor | undefined;
   if ((shape.fused || build.rules.fusedProjection) && source === x) {
     const width = queryWidth + 2 * kvWidth;
     const biased = width - (shape.keyBias === false ? kvWidth : 0);
@@ -135,7 +145,10 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
       value = build.copy(value, rows * queryWidth);
     }
   } else {
-    query = project(x, "q_proj", queryWidth);
+    const made = project(x, "q_proj", shape.gated === true ? 2 * queryWidth : queryWidth);
+    query = build.tape.slice(made, rows * queryWidth);
+    // Each head has its queries and its gate side by side; the gates are copied out.
+    gate = shape.gated === true ? build.copy(build.tape.slice(made, rows * queryWidth)) : undefined;
     key = project(source, "k_proj", kvWidth, shape.keyBias ?? shape.bias);
     value = project(source, "v_proj", kvWidth);
   }
@@ -158,7 +171,15 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
     key = rotate(build, key, shape.rotaryShare);
   }
   const joined = shape.contiguous === true || (shape.rotary && shape.rotaryShare < 1);
-  return { query, key, value, heads, kvHeads: expanded ? heads : kvHeads, joined };
+  return {
+    query,
+    key,
+    value,
+    ...(gate === undefined ? {} : { gate }),
+    heads,
+    kvHeads: expanded ? heads : kvHeads,
+    joined,
+  };
 }
 
 /** Generation keeps keys and values of causal layers as copies of their own (DynamicCache of transformers). */

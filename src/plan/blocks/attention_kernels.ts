@@ -14,7 +14,7 @@
  * `use_gqa_in_sdpa` of transformers), and keeps the mask in the compute type; without one, and with `flash`, kernels read
  * the groups as they are.
  */
-import type { AttentionShape } from "../shape/model_shape.js";
+import type { AttentionShape } from "../shape/attention_shape.js";
 import type { Parameter, Tensor } from "../tape/tape.js";
 import type { LayerBuilder } from "./layer_builder.js";
 import type { AttentionImplementation } from "./rules.js";
@@ -27,6 +27,8 @@ export interface Heads {
   readonly query: Tensor;
   readonly key: Tensor;
   readonly value: Tensor;
+  /** Multiplies the kernel's result. */
+  readonly gate?: Tensor;
   readonly heads: number;
   readonly kvHeads: number;
   /** Queries come out of cat: the kernel's output has their layout, and the output matrix needs a copy of it. */

@@ -16,14 +16,29 @@ interface Convolution {
 }
 
 export function convolve(build: LayerBuilder, x: Tensor, shape: Convolution): Tensor {
+  return convolution(build, x, {
+    ...shape,
+    weights: shape.inputs * shape.outputs * shape.kernel ** 2,
+    elements: build.rules.batch * shape.outputs * shape.side ** 2,
+  });
+}
+
+/** A convolution of any number of axes. */
+interface AnyConvolution extends Pick<Convolution, "name" | "outputs" | "bias"> {
+  readonly weights: number;
+  /** Weights that the pass itself makes, which it keeps; then it has no others. */
+  readonly computed?: Tensor;
+  /** Of the result. */
+  readonly elements: number;
+}
+
+export function convolution(build: LayerBuilder, x: Tensor, shape: AnyConvolution): Tensor {
   const { rules, tape } = build;
+  const { computed } = shape;
   const weights: Parameter[] = [
-    build.parameter(
-      shape.name,
-      shape.inputs * shape.outputs * shape.kernel ** 2,
-      "matrix",
-      shape.outputs,
-    ),
+    ...(computed === undefined
+      ? [build.parameter(shape.name, shape.weights, "matrix", shape.outputs)]
+      : []),
     ...(shape.bias === true
       ? [build.parameter(`${shape.name}.bias`, shape.outputs, "vector")]
       : []),
@@ -31,15 +46,19 @@ export function convolve(build: LayerBuilder, x: Tensor, shape: Convolution): Te
   const casts = rules.autocast && rules.computeBytes < 4;
   const itemBytes = casts ? rules.computeBytes : x.itemBytes;
   const castsInput = casts && x.itemBytes > itemBytes;
+  const castsWeights = casts && rules.weightBytes > itemBytes;
   const [made] = tape.op({
     name: shape.name,
-    inputs: [x],
-    makes: [{ elements: rules.batch * shape.outputs * shape.side ** 2, itemBytes }],
+    inputs: computed === undefined ? [x] : [x, computed],
+    makes: [{ elements: shape.elements, itemBytes }],
     // One formula gives all gradients of a convolution, so its input is kept even if the weight is frozen.
-    saves: castsInput ? [] : [x],
+    saves: [
+      ...(castsInput ? [] : [x]),
+      ...(computed === undefined || castsWeights ? [] : [computed]),
+    ],
     extraSaved: [
       castsInput ? x.elements * itemBytes : 0,
-      casts && rules.weightBytes > itemBytes ? (weights[0] as Parameter).elements * itemBytes : 0,
+      castsWeights ? (computed?.elements ?? shape.weights) * itemBytes : 0,
     ],
     parameters: weights,
     expensive: "matmul",
@@ -48,7 +67,7 @@ export function convolve(build: LayerBuilder, x: Tensor, shape: Convolution): Te
 }
 
 /** group_norm: in fp32 under autocast, which batch_norm is not. */
-function groupNorm(build: LayerBuilder, x: Tensor, channels: number, name: string): Tensor {
+export function groupNorm(build: LayerBuilder, x: Tensor, channels: number, name: string): Tensor {
   const input = build.rules.autocast ? build.cast(x, 4) : x;
   return channelNorm(build, input, channels, name);
 }

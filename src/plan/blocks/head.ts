@@ -47,7 +47,7 @@ export function headAndLoss(
   const width = place.hidden;
   const input = rows * width < x.elements ? tape.slice(x, rows * width) : x;
   const outputs = head.transformWidth ?? width;
-  const hidden = head.transform ? transform(build, input, width, outputs) : input;
+  const hidden = head.transform ? transform(build, input, width, head) : input;
   if (rules.training && rules.loss === "fused" && head.kind === "language") {
     fusedLoss(build, hidden, head, outputs);
     return;
@@ -121,16 +121,21 @@ function chunkedLoss(build: LayerBuilder, x: Tensor, head: HeadShape, width: num
   }
 }
 
-function transform(build: LayerBuilder, x: Tensor, width: number, outputs: number): Tensor {
+function transform(
+  build: LayerBuilder,
+  x: Tensor,
+  width: number,
+  { transformWidth: outputs = width, transformBias: bias = true }: HeadShape,
+): Tensor {
   const dense = build.linear(x, {
     name: "dense",
     inputs: width,
     outputs,
-    bias: true,
+    bias,
     group: "other",
   });
   const active = build.activation(dense, "gelu");
-  return normalized(build, active, outputs, { kind: "layer", bias: true, affine: true });
+  return normalized(build, active, outputs, { kind: "layer", bias, affine: true });
 }
 
 /** Of several uses of the matrix, one is counted, and the gradients of the others are added to that of one. */

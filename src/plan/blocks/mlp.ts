@@ -71,7 +71,7 @@ function mlp(
     const other = up("up_proj", shape.width);
     inner = build.pointwise("mul", [active, other], [active, other]);
   }
-  return down(inner);
+  return down(shape.dropout === true && build.rules.dropout ? build.dropout(inner) : inner);
 }
 
 /** masked_fill: a copy, and one byte for each row. */

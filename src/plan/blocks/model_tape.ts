@@ -1,18 +1,13 @@
 /** The tape of a whole model, layer by layer, or of the layers of one pipeline stage. */
 
 import { layersOf } from "../shape/layers.js";
-import type {
-  EmbeddingShape,
-  LayerShape,
-  ModelShape,
-  PatchLayer,
-  TowerShape,
-} from "../shape/model_shape.js";
+import type { LayerShape, ModelShape, PatchLayer, TowerShape } from "../shape/model_shape.js";
 import { type RecordedUnit, recordUnit, repeatUnit } from "../tape/repeat.js";
-import type { Parameter, Tensor } from "../tape/tape.js";
+import type { Tensor } from "../tape/tape.js";
 import { NO_DETAILS } from "./adapter_details.js";
-import { isTokenTable } from "./adapter_names.js";
 import { convolutionLayer, PROMPT_POSITIONS, unetAttentionLayer } from "./convolution.js";
+import { type EmbeddingPlace, embed } from "./embedding.js";
+import { framesLayer } from "./frames.js";
 import { headAndLoss } from "./head.js";
 import { LayerBuilder } from "./layer_builder.js";
 import { normalized } from "./norms.js";
@@ -31,7 +26,6 @@ export interface StageChoice {
   readonly layers?: readonly [number, number];
 }
 
-const INDEX_BYTES = 8;
 const WHOLE: StageChoice = { index: 0, count: 1 };
 
 export function modelTape(model: ModelShape, rules: BlockRules, stage: StageChoice): LayerBuilder {
@@ -97,12 +91,9 @@ export function readsEncoder({ layers }: TowerShape): boolean {
   return layers.some(({ layer }) => layer.kind === "transformer" && layer.cross !== null);
 }
 
-interface TowerPlace {
+interface TowerPlace extends EmbeddingPlace {
   /** The encoded prompt that the layers of a UNet share; null: there is none. */
   readonly prompt: Tensor | null;
-  readonly model: ModelShape;
-  readonly positions: number;
-  readonly other: { output: Tensor; positions: number } | null;
   readonly stage: StageChoice;
 }
 
@@ -258,168 +249,11 @@ function oneLayer(
       return convolutionLayer(build, x, layer);
     case "stage":
       return stageLayer(build, x, layer);
+    case "frames":
+      return framesLayer(build, x, layer);
     case "tensors":
       return tensorLayer(build, x, layer, tower.hidden);
     case "unet-attention":
       return unetAttentionLayer(build, x, layer, place.prompt);
   }
-}
-
-/** Rows of the tables, added up, or patches times a matrix; then norm and dropout. */
-function embed(
-  build: LayerBuilder,
-  tower: TowerShape,
-  { model, positions, other }: TowerPlace,
-  rows: number,
-): Tensor {
-  const { tape, rules } = build;
-  tape.part = "embedding";
-  const itemBytes = rules.autocast ? rules.weightBytes : rules.computeBytes;
-  const isText = tower.positions === "sequence" || tower.stems.length === 0;
-  let x: Tensor | null = null;
-  for (const [index, table] of tower.embeddings.entries()) {
-    const tied = index === 0 && model.head.tied && tower === model.towers.at(-1);
-    x = addRows(build, x, table, { rows, itemBytes, tied });
-  }
-  for (const stem of tower.stems) {
-    const source: Tensor = tape.input(rows * stem.input, itemBytes);
-    const made = build.linear(source, {
-      name: stem.name,
-      inputs: stem.input,
-      outputs: stem.output,
-      bias: stem.bias,
-      group: "other",
-    });
-    x = x === null || stem.output !== tower.hidden ? made : build.add(made, x);
-  }
-  if (tower.otherParameters > 0) {
-    const { otherBiases: biases = 0 } = tower;
-    const name = `${tower.name}.other`;
-    const others = [
-      build.parameter(name, tower.otherParameters - biases, "matrix", 1),
-      ...(biases > 0 ? [build.parameter(`${name}.bias`, biases, "vector")] : []),
-    ];
-    const extraSaved = [
-      ...biasOfPositions(build, tower, positions, other),
-      rules.batch * (tower.otherSaved ?? 0) * rules.computeBytes,
-    ];
-    tape.op({ name, inputs: [], makes: [], extraSaved, parameters: others });
-  }
-  if (tower.buffer !== undefined) {
-    tape.parameters.push({
-      ...build.parameter(`${tower.name}.buffer`, tower.buffer, "buffer"),
-      trainable: false,
-    });
-  }
-  if (x === null) {
-    const channels = firstChannels(tower);
-    return tape.input(rules.batch * channels.elements, itemBytes);
-  }
-  const width = x.elements / rows;
-  if (tower.embeddingNorm !== null) {
-    x = normalized(build, x, width, tower.embeddingNorm);
-  }
-  if (tower.embeddingDropout && rules.dropout && isText && positions > 0) {
-    x = build.dropout(x);
-  }
-  return tower.embeddingProjection === undefined
-    ? x
-    : build.linear(x, {
-        name: "embeddings_project",
-        inputs: width,
-        outputs: tower.hidden,
-        bias: tower.embeddingProjection.bias,
-        group: "other",
-      });
-}
-
-/**
- * T5 looks up a bias of each pair of positions once for all layers, and keeps the indices. `sdpa` gets a mask of zeros for
- * each head where the decoder reads the encoder. Pixtral has one mask between the images of a batch for all layers.
- */
-function biasOfPositions(
-  { rules }: LayerBuilder,
-  { layers }: TowerShape,
-  positions: number,
-  other: TowerPlace["other"],
-): number[] {
-  const [first] = layers;
-  const shape = first?.layer.kind === "transformer" ? first.layer : null;
-  const own = shape?.attention;
-  if (own?.joinsBatch === true && rules.attention === "sdpa") {
-    return [(rules.batch * positions) ** 2 * rules.computeBytes];
-  }
-  if (own?.scoreBias !== "relative" || own.relativeRows !== undefined) {
-    return [];
-  }
-  const reads = shape?.cross !== null && other !== null && rules.attention === "sdpa";
-  const zeros = own.heads * positions * (reads ? other.positions : 0) * rules.computeBytes;
-  return [positions ** 2 * INDEX_BYTES, zeros];
-}
-
-function firstChannels({ layers }: TowerShape): { elements: number } {
-  const [first] = layers;
-  const layer = first?.layer;
-  switch (layer?.kind) {
-    case "convolution":
-      return { elements: layer.inputChannels * layer.inputSide ** 2 };
-    case "stage":
-      return { elements: layer.inputHidden * layer.inputSide ** 2 };
-    default:
-      return { elements: 1 };
-  }
-}
-
-/** trainable_token_indices: the forward pass copies the table to put the trained rows in. */
-function trainsRows({ rules }: LayerBuilder, { name, shared }: EmbeddingShape): boolean {
-  return isTokenTable(name) && shared !== true && (rules.adapter?.details.tokens ?? 0) > 0;
-}
-
-/** Of a table of tokens that is a target itself, or of which some rows are trained. */
-function tableAdapters(build: LayerBuilder, table: EmbeddingShape): Parameter[] {
-  const { adapter } = build.rules;
-  if (adapter === null || !isTokenTable(table.name) || table.shared === true) {
-    return [];
-  }
-  const { targets, rank, details } = adapter;
-  const isTarget = typeof targets !== "string" && targets.some(isTokenTable);
-  const named = (part: string, elements: number, rows: number): Parameter =>
-    build.adapterParameter(`${table.name}.${part}`, elements, rows);
-  return [
-    ...(isTarget
-      ? [named("lora_A", table.rows * rank, rank), named("lora_B", table.width * rank, rank)]
-      : []),
-    ...(trainsRows(build, table)
-      ? [named("trainable_tokens_delta", details.tokens * table.width, details.tokens)]
-      : []),
-  ];
-}
-
-function addRows(
-  build: LayerBuilder,
-  x: Tensor | null,
-  table: EmbeddingShape,
-  { rows, itemBytes, tied }: { rows: number; itemBytes: number; tied: boolean },
-): Tensor {
-  const { tape, rules } = build;
-  const tableRows = Math.ceil(table.rows / (rules.wholeTables ? 1 : rules.tensorParallel));
-  const own = build.parameter(table.name, tableRows * table.width, "embedding", tableRows);
-  const parameter: Parameter = {
-    ...own,
-    ...((tied && own.originalBytes === undefined) || table.shared === true ? { tied: true } : {}),
-  };
-  const [made] = tape.op({
-    name: table.name,
-    inputs: [],
-    makes: [{ elements: rows * table.width, itemBytes }],
-    extraSaved: [rows * INDEX_BYTES],
-    parameters: [parameter, ...tableAdapters(build, table)],
-    ...(trainsRows(build, table)
-      ? { forwardTemporary: parameter.bytes, backwardTemporary: parameter.bytes }
-      : {}),
-  });
-  if (table.shared === true) {
-    tape.parameters.pop();
-  }
-  return x === null ? (made as Tensor) : build.add(x, made as Tensor);
 }

@@ -6,6 +6,7 @@
  */
 import type { StateSpaceLayer, StateSpaceShape } from "../shape/model_shape.js";
 import type { Tensor } from "../tape/tape.js";
+import { deltaRule } from "./delta_rule.js";
 import type { LayerBuilder } from "./layer_builder.js";
 import { normalized } from "./norms.js";
 import { referenceTemporary, savedByReference } from "./state_space_reference.js";
@@ -35,6 +36,11 @@ export function stateSpaceMixer(
   const before = tape.part;
   tape.part = "state-space";
   const { inner, state, groups, heads, timeRank, version } = mixer;
+  if (version === "delta") {
+    const made = deltaRule(build, x, hidden, mixer);
+    tape.part = before;
+    return made;
+  }
   const tokens = x.elements / hidden;
   const parallel = rules.tensorParallel;
   const isConvolution = version === "convolution";

@@ -1,5 +1,6 @@
 /** One layer of a transformer in its variants: norm before, after or around; attention and MLP in series or parallel. */
-import type { AttentionShape, TransformerLayer } from "../shape/model_shape.js";
+import type { AttentionShape } from "../shape/attention_shape.js";
+import type { TransformerLayer } from "../shape/model_shape.js";
 import type { Tensor } from "../tape/tape.js";
 import { attention, CROSS } from "./attention.js";
 import type { LayerBuilder } from "./layer_builder.js";
@@ -26,8 +27,8 @@ export function transformerLayer(
     return parallelLayer(build, x, layer, place);
   }
   let stream = x;
-  const part = (run: (input: Tensor) => Tensor): void => {
-    stream = residual(build, stream, layer, place.hidden, (input) =>
+  const part = (run: (input: Tensor) => Tensor, readsNormed = false): void => {
+    stream = residual(build, stream, layer, { hidden: place.hidden, readsNormed }, (input) =>
       build.scatter(run(build.gather(input))),
     );
   };
@@ -41,7 +42,7 @@ export function transformerLayer(
       const scaled = (): Tensor => build.pointwise("scale", [input], []);
       const mixed = stateSpaceMixer(build, scaled(), place.hidden, beside);
       return build.add(mixed, attend(build, scaled(), own, layer, place));
-    });
+    }, layer.readsNormed === true);
   }
   if (cross !== null && place.other !== null) {
     const { other } = place;
@@ -77,14 +78,21 @@ function attend(
   return build.divided("attention", () => attention(build, input, place));
 }
 
+interface PartPlace {
+  readonly hidden: number;
+  /** The part's input is normalized already. */
+  readonly readsNormed: boolean;
+}
+
 function residual(
   build: LayerBuilder,
   x: Tensor,
   layer: TransformerLayer,
-  hidden: number,
+  place: PartPlace,
   run: (input: Tensor) => Tensor,
 ): Tensor {
   const { placement, norm } = layer;
+  const { hidden } = place;
   const dropped = (made: Tensor): Tensor =>
     layer.dropout && build.rules.dropout ? build.dropout(made) : made;
   const held = (input: Tensor): Tensor => {
@@ -105,7 +113,7 @@ function residual(
     default:
       return build.add(
         x,
-        scaled(build, dropped(held(modulated(build, x, layer, hidden))), layer, hidden),
+        scaled(build, dropped(held(modulated(build, x, layer, place))), layer, hidden),
       );
   }
 }
@@ -115,9 +123,9 @@ function modulated(
   build: LayerBuilder,
   x: Tensor,
   layer: TransformerLayer,
-  hidden: number,
+  { hidden, readsNormed }: PartPlace,
 ): Tensor {
-  const normed = normalized(build, x, hidden, layer.norm);
+  const normed = readsNormed ? x : normalized(build, x, hidden, layer.norm);
   if (layer.modulation === 0) {
     return normed;
   }

@@ -40,5 +40,14 @@ describe("memory that was allocated before a snapshot's history began", () => {
   it("is named where other has more than the weights that are missing", () => {
     const words = compared({ activations, other: 20 * bytesOf("weights") });
     expect(words).toMatch(/^other: .* no (?=.*weights).* measured; .* before the history began/);
+    expect(words).not.toMatch(/lack as much/);
+  });
+
+  it("is confirmed where the other parts lack as much", () => {
+    const words = compared({
+      activations: 0.9 * activations,
+      other: 0.1 * activations + bytesOf("weights") + bytesOf("optimizer") + bytesOf("gradients"),
+    });
+    expect(words).toMatch(/^other: .* before the history began, .*; the other parts lack as much/);
   });
 });

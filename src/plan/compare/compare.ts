@@ -129,9 +129,19 @@ function explain(parts: PlanComparisonJson["parts"], difference: Bytes): string 
     .filter(({ plannedBytes, measuredBytes }) => plannedBytes > 0 && measuredBytes === 0)
     .map(({ part }) => part);
   if (largest.part === "other" && missing.length > 0) {
-    return `other: ${size} more than planned, and no ${missing.join(" or ")} measured; likely ${UNNAMED}`;
+    return `other: ${size} more than planned, and no ${missing.join(" or ")} measured; likely ${UNNAMED}${lackingWords(parts, largest)}`;
   }
   return `${largest.part}: ${size} ${less ? "less" : "more"} than planned; likely ${REASONS[largest.part as Group]}`;
+}
+
+/** Whether the named parts are short of what has no name. */
+function lackingWords(
+  parts: PlanComparisonJson["parts"],
+  unnamed: PlanComparisonJson["parts"][number],
+): string {
+  const lacking = parts.reduce((sum, each) => sum + Math.max(0, each.differenceBytes), 0);
+  const isSame = Math.abs(lacking + unnamed.differenceBytes) < lacking / 10;
+  return isSame ? `; the other parts lack as much, ${formatBytesBriefly(lacking)}` : "";
 }
 
 /** Compares vLLM's figures with the plan for the same engine; null if the log has no figure of a part. */

@@ -1,8 +1,14 @@
 /** A model's folder, or one file of it, as a shape. Nothing is downloaded, and weights are not read: headers alone. */
-import { readdirSync } from "node:fs";
+import { readdirSync, type Stats } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
-import { asOtherFile, noModelFiles, noReader } from "../../model/errors/plan_errors.js";
+import {
+  asOtherFile,
+  configOfJob,
+  noModelFiles,
+  noReader,
+  notDownloaded,
+} from "../../model/errors/plan_errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import { parameterCount } from "../model_facts.js";
 import type { JsonObject } from "../shape/config.js";
@@ -18,16 +24,53 @@ import { shapeOfTensors } from "./tensor_shape.js";
 /** @param path a folder, a config.json, a .safetensors or a .gguf file. @throws TidemarkError TM-E003, TM-E004, TM-E008, TM-E085 */
 export function readModel(path: string): ModelShape {
   const name = basename(resolve(path));
-  if (statOf(path, "model folder or file").isDirectory()) {
+  if (statOfModel(path).isDirectory()) {
     return readFolder(path, name);
   }
+  requireModelFile(path, name);
   if (path.endsWith(".gguf")) {
     return readGguf(path, name);
   }
   if (path.endsWith(".safetensors")) {
     return fromTensors(safetensorsHeader(path), name, path);
   }
-  return readable(readShape(readJson(path), basename(dirname(resolve(path))), path), path);
+  const values = readJson(path);
+  requireModel(values, path);
+  // "config.json" names every model alike.
+  const own = name === "config.json" ? basename(dirname(resolve(path))) : name;
+  return readable(readShape(values, own, path), path);
+}
+
+function statOfModel(path: string): Stats {
+  try {
+    return statOf(path, "model folder or file");
+  } catch (error) {
+    throw error instanceof TidemarkError && error.id === "TM-E003" && HUB_NAME.test(path)
+      ? notDownloaded(path)
+      : error;
+  }
+}
+
+/** As models are named on Hugging Face. */
+const HUB_NAME = /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/;
+
+/** @throws TidemarkError TM-E085 for a configuration of accelerate, which is no JSON */
+function requireModelFile(path: string, name: string): void {
+  if (/\.ya?ml$/.test(name)) {
+    throw configOfJob(path, "it is not JSON; accelerate's configurations are such files");
+  }
+}
+
+/** @throws TidemarkError TM-E085 for an adapter, or a configuration of DeepSpeed */
+function requireModel(values: JsonObject, path: string): void {
+  const base = values.base_model_name_or_path;
+  if (values.peft_type !== undefined) {
+    const of = typeof base === "string" && base !== "" ? ` of ${base.slice(0, 100)}` : "";
+    throw configOfJob(path, `it configures an adapter${of}`);
+  }
+  if (values.zero_optimization !== undefined) {
+    throw configOfJob(path, "it configures DeepSpeed");
+  }
 }
 
 /** vLLM writes a few hundred lines before it serves; a log of requests may follow. */
@@ -63,6 +106,10 @@ function readFolder(folder: string, name: string): ModelShape {
   }
   if (typeof found === "string") {
     throw noModelFiles(folder, `it holds no config.json, and ${found}`);
+  }
+  if (names.includes("adapter_config.json")) {
+    const file = join(folder, "adapter_config.json");
+    requireModel(readJson(file), file);
   }
   if (tensors !== null) {
     return fromTensors(tensors, name, folder);

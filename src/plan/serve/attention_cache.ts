@@ -7,14 +7,15 @@
  * | latent (MLA) | (kv_rank + rotary_size) x bytes: one row for keys and values, no factor of 2; some engines expand it (latent.ts) |
  * | window | as heads, of at most `window` tokens; llama.cpp has windows for some families alone (llama_cpp.ts) |
  * | to an encoder (T5, Whisper) | as heads, of each position that the encoder read |
- * | state space | none; a state of fixed size for each sequence |
+ * | state space, delta rule | none; a state of fixed size for each sequence |
  */
 import type { Bytes } from "../../model/base/units.js";
 import { bytesOfCacheType } from "../job/cache_types.js";
 import { bytesOfCompute, type ComputeDType, type ServeOptions } from "../job/options.js";
 import { undividedBy } from "../job/tensor_plan.js";
+import type { AttentionShape } from "../shape/attention_shape.js";
 import { layersOf, mixerOf } from "../shape/layers.js";
-import type { AttentionShape, LayerShape, ModelShape, TowerShape } from "../shape/model_shape.js";
+import type { LayerShape, ModelShape, TowerShape } from "../shape/model_shape.js";
 import { type LatentCache, latentCache } from "./latent.js";
 import { hasWindows } from "./llama_cpp.js";
 
@@ -175,16 +176,25 @@ export function bytesOfToken(shape: AttentionShape, format: CacheFormat): Bytes 
   return heads * (shape.headSize * format.keyBytes + valueSize * format.valueBytes);
 }
 
+const WIDE_STATE_BYTES = 4;
+
 export function stateOf(layer: LayerShape, format: CacheFormat): Bytes {
   const mixer = mixerOf(layer);
   if (mixer === null) {
     return 0;
   }
-  const { inner, state, convolution, groups, version, narrowState } = mixer;
-  const stateBytes = narrowState === true ? format.narrowStateBytes : format.stateBytes;
+  const { inner, state, convolution, groups, version, narrowState, wideState } = mixer;
+  const stateBytes =
+    narrowState === true
+      ? format.narrowStateBytes
+      : wideState === true
+        ? WIDE_STATE_BYTES
+        : format.stateBytes;
   const columns = Math.max(0, convolution - format.convolutionLess);
   const convolved =
-    (inner + (version === 2 ? 2 * groups * state : 0)) * columns * format.convolutionBytes;
+    (inner + (version === 2 || version === "delta" ? 2 * groups * state : 0)) *
+    columns *
+    format.convolutionBytes;
   return (inner * state * stateBytes + convolved) / format.tensorParallel;
 }
 

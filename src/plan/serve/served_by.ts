@@ -9,7 +9,7 @@
  * | Whisper | yes | yes | no | no |
  * | encoders of text | those of BERT's kind, for embeddings | the same | no | the same |
  * | CLIP, SigLIP | for embeddings | CLIP | no | no |
- * | image classifiers, UNets, DiT | no | no | no | no |
+ * | image classifiers, UNets, DiT, speech without text (Wav2Vec2) | no | no | no | no |
  *
  * Sources: the lists of supported models in the documentation of vLLM, SGLang and TGI; llama-arch.cpp of llama.cpp.
  */
@@ -22,7 +22,14 @@ import type { ModelShape } from "../shape/model_shape.js";
 import { NO_HEAD } from "../shape/parts.js";
 import { cachedTower } from "./attention_cache.js";
 
-type Kind = "decoder" | "text to text" | "speech to text" | "text encoder" | "two towers" | "image";
+type Kind =
+  | "decoder"
+  | "text to text"
+  | "speech to text"
+  | "text encoder"
+  | "speech encoder"
+  | "two towers"
+  | "image";
 
 function kindOf(model: ModelShape): Kind {
   const { towers, head } = model;
@@ -35,6 +42,9 @@ function kindOf(model: ModelShape): Kind {
   }
   if (!readsText(model)) {
     return "image";
+  }
+  if (last?.layers.some(({ layer }) => layer.kind === "frames") === true) {
+    return "speech encoder";
   }
   return isEncoder(model) ? "text encoder" : "decoder";
 }
@@ -74,6 +84,7 @@ const WORDS: Readonly<Record<Kind, string>> = {
   "text to text": "an encoder and a decoder",
   "speech to text": "speech recognition",
   "text encoder": "an encoder of text",
+  "speech encoder": "an encoder of speech",
   "two towers": "an encoder of text and images",
   image: "a model of images",
 };

@@ -1,11 +1,11 @@
 /** Decoders: Llama and its relatives, and the families that differ from it in more than sizes. */
 import { invalidModel } from "../../model/errors/plan_errors.js";
+import type { AttentionShape } from "./attention_shape.js";
 import type { ModelConfig } from "./config.js";
 import { type FamilyFacts, factsOf } from "./decoder_families.js";
 import { attentionOf, mlpOf, moeOf } from "./decoder_parts.js";
 import { labelsOf } from "./encoder.js";
 import type {
-  AttentionShape,
   EmbeddingShape,
   HeadShape,
   LayerRun,

@@ -41,6 +41,8 @@ export interface FamilyFacts {
   readonly routerBias?: true;
   /** A small attention of its own chooses the tokens that each position sees (DeepSeek 3.2). */
   readonly indexer?: true;
+  /** The result of attention is multiplied with a gate. */
+  readonly gatedAttention?: true;
   /** A norm of the embeddings, as the layers' own. */
   readonly embeddingNorm?: true;
 }
@@ -71,6 +73,9 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   qwen2_5_vl_text: { attentionBias: true },
   qwen3_vl_text: { headNorm: "head" },
   qwen3_vl_moe_text: { headNorm: "head" },
+  qwen3_next: { headNorm: "head", wideNorm: true, gatedAttention: true },
+  qwen3_5_text: { headNorm: "head", wideNorm: true, gatedAttention: true },
+  qwen3_5_moe_text: { headNorm: "head", wideNorm: true, gatedAttention: true },
   deepseek_v2: { wideRouter: true },
   deepseek_v3: { wideRouter: true },
   deepseek_v32: { wideRouter: true, indexer: true, alwaysMasked: true },

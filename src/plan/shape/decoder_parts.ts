@@ -1,8 +1,9 @@
 /** Attention, MLP and experts of one layer of a decoder. */
 import { invalidModel } from "../../model/errors/plan_errors.js";
+import type { AttentionShape } from "./attention_shape.js";
 import type { ModelConfig } from "./config.js";
 import type { FamilyFacts } from "./decoder_families.js";
-import type { Activation, AttentionShape, MlpShape, MoeShape } from "./model_shape.js";
+import type { Activation, MlpShape, MoeShape } from "./model_shape.js";
 
 export function attentionOf(
   config: ModelConfig,
@@ -45,6 +46,7 @@ export function attentionOf(
     scoreBias: facts.positions === "alibi" || config.flag(false, "alibi") ? "alibi" : "none",
     bidirectional: false,
     ...(facts.sinks === true ? { sinks: true } : {}),
+    ...(facts.gatedAttention === true ? { gated: true } : {}),
     ...(facts.plainNorm === true ? { plainNorm: true } : {}),
     ...(facts.wideNorm === true ? { wideNorm: true } : {}),
     ...(facts.narrowSoftmax === true ? { narrowSoftmax: true } : {}),

@@ -1,8 +1,9 @@
 /** Encoders of text: BERT and its relatives. */
+
+import type { AttentionShape } from "./attention_shape.js";
 import type { ModelConfig } from "./config.js";
 import { activationOf } from "./decoder_parts.js";
 import type {
-  AttentionShape,
   HeadShape,
   LayerRun,
   NormShape,
@@ -212,6 +213,9 @@ function headOf(config: ModelConfig, projected: number | null): HeadShape {
       tied: config.flag(true, "tie_word_embeddings"),
       narrowLoss: !/CausalLM|LMHead/.test(architecture) && config.family !== "modernbert",
       transform: true,
+      ...(config.family === "modernbert"
+        ? { transformBias: config.flag(false, "classifier_bias") }
+        : {}),
       ...(projected === null ? {} : { transformWidth: projected }),
     };
   }
@@ -249,7 +253,8 @@ function readModernBert(config: ModelConfig): EncoderRead {
       bias: config.flag(false, "mlp_bias"),
       fused: true,
     };
-    return { count: 1, layer: plainLayer(attention, width, { norm, mlp }) };
+    const readsNormed = index === 0 ? { readsNormed: true as const } : {};
+    return { count: 1, layer: plainLayer(attention, width, { norm, mlp, ...readsNormed }) };
   });
   const head = headOf(config, null);
   return {

@@ -1,6 +1,9 @@
-/** Decoders that mix state spaces or convolutions with attention: Jamba, Bamba, Granite 4, Nemotron-H, Falcon-H1, LFM2. */
+/**
+ * Decoders that mix state spaces, delta rules or convolutions with attention: Jamba, Bamba, Granite 4, Nemotron-H, Falcon-H1,
+ * Qwen3-Next, Qwen 3.5, LFM2.
+ */
 import { invalidModel } from "../../model/errors/plan_errors.js";
-import type { ModelConfig } from "./config.js";
+import type { JsonObject, ModelConfig } from "./config.js";
 import { type DecoderShape, readDecoder } from "./decoder.js";
 import type { LayerRun, StateSpaceShape, TransformerLayer } from "./model_shape.js";
 import { mixerOf } from "./state_space_models.js";
@@ -17,7 +20,12 @@ interface HybridFamily {
   readonly withoutRotation?: (config: ModelConfig) => boolean;
   /** Parameters of each state space that its kind does not have elsewhere. */
   readonly besideMixer?: (mixer: StateSpaceShape) => number;
+  /** Values of its class that a configuration may leave out. */
+  readonly defaults?: JsonObject;
 }
+
+/** Of a head, where neither the configuration nor its parameters of RoPE have a share. */
+const QUARTER_ROTATED: JsonObject = { rope_parameters: { partial_rotary_factor: 0.25 } };
 
 const HYBRIDS: Readonly<Record<string, HybridFamily>> = {
   jamba: {
@@ -37,6 +45,9 @@ const HYBRIDS: Readonly<Record<string, HybridFamily>> = {
   lfm2: { partsOf: liquidParts },
   lfm2_moe: { partsOf: liquidParts },
   nemotron_h: { partsOf: nemotronParts, withoutRotation: () => true },
+  qwen3_next: { partsOf: deltaParts, defaults: QUARTER_ROTATED },
+  qwen3_5_text: { partsOf: deltaParts, defaults: QUARTER_ROTATED },
+  qwen3_5_moe_text: { partsOf: deltaParts, defaults: QUARTER_ROTATED },
 };
 
 export const HYBRID_FAMILIES: readonly string[] = Object.keys(HYBRIDS);
@@ -51,7 +62,7 @@ function repeated(count: number, parts: Parts): Parts[] {
 export function readHybrid(config: ModelConfig): DecoderShape {
   const family = HYBRIDS[config.family] as HybridFamily;
   const all = family.partsOf(config);
-  const own = config.filledFrom({ num_hidden_layers: all.length });
+  const own = config.filledFrom({ ...family.defaults, num_hidden_layers: all.length });
   const decoder = readDecoder(own);
   const withExperts = ofTransformer(decoder);
   const dense = ofTransformer(readDecoder(withoutExperts(own)));
@@ -144,9 +155,7 @@ function graniteParts(config: ModelConfig): Parts[] {
   const count = config.layers("num_hidden_layers");
   const kinds = kindsOf(config, "layer_types", "layers_block_type");
   const feeds = config.count(0, "num_local_experts") > 0 ? "experts" : "mlp";
-  if (kinds.length > 0 && kinds.length !== count) {
-    throw invalidModel(config.source, `${kinds.length} kinds of layers for ${count} layers`);
-  }
+  requireKinds(config, kinds, count);
   return Array.from({ length: count }, (_, index) => ({
     mixes: isAttention(kinds[index] ?? "mamba") ? "attention" : "state space",
     feeds,
@@ -165,6 +174,30 @@ function liquidParts(config: ModelConfig): Parts[] {
       : "state space",
     feeds: index < dense ? "mlp" : "experts",
   }));
+}
+
+/** A delta rule in all layers but each fourth; experts in all but the listed ones, or those that a step leaves out. */
+function deltaParts(config: ModelConfig): Parts[] {
+  const count = config.layers("num_hidden_layers");
+  const kinds = kindsOf(config, "layer_types");
+  const interval = config.optionalSize("full_attention_interval") ?? 4;
+  const step = config.optionalSize("decoder_sparse_step") ?? 1;
+  const dense = new Set(config.sizes("mlp_only_layers"));
+  const hasExperts = config.count(0, "num_experts") > 0;
+  requireKinds(config, kinds, count);
+  return Array.from({ length: count }, (_, index) => ({
+    mixes: (kinds.length === 0 ? (index + 1) % interval === 0 : isAttention(kinds[index] ?? ""))
+      ? "attention"
+      : "state space",
+    feeds: hasExperts && !dense.has(index) && (index + 1) % step === 0 ? "experts" : "mlp",
+  }));
+}
+
+/** @throws TidemarkError TM-E085 */
+function requireKinds({ source }: ModelConfig, kinds: readonly string[], count: number): void {
+  if (kinds.length > 0 && kinds.length !== count) {
+    throw invalidModel(source, `${kinds.length} kinds of layers for ${count} layers`);
+  }
 }
 
 const NEMOTRON_LETTERS: Readonly<Record<string, string>> = {

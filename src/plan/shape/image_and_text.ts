@@ -4,9 +4,10 @@ import { ModelConfig } from "./config.js";
 import { type DecoderShape, readDecoder } from "./decoder.js";
 import { activationOf } from "./decoder_parts.js";
 import { LAYER_NORM, plainAttention, plainLayer } from "./encoder.js";
+import { HYBRID_FAMILIES, readHybrid } from "./hybrid.js";
 import { readImageEncoder, UNFIXED_SIDE } from "./image_encoders.js";
 import type { NormShape, TowerShape } from "./model_shape.js";
-import { filledAs } from "./nested_defaults.js";
+import { defaultsOf, filledAs } from "./nested_defaults.js";
 
 export interface ImageAndTextShape extends Omit<DecoderShape, "tower"> {
   readonly towers: readonly TowerShape[];
@@ -121,7 +122,16 @@ const FAMILIES: Readonly<Record<string, Family>> = {
   llama4: { vision: "llama4_vision_model", text: "llama4_text", projector: ofLlama4 },
 };
 
-const QWEN_FAMILIES: readonly string[] = ["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"];
+/** `model_type` of the image encoder whose defaults a configuration leaves out. */
+const QWEN_VISION: Readonly<Record<string, string>> = {
+  qwen2_vl: "qwen2_vl_vision",
+  qwen2_5_vl: "qwen2_5_vl_vision",
+  qwen3_vl: "qwen3_vl_vision",
+  qwen3_vl_moe: "qwen3_vl_vision",
+  qwen3_5: "qwen3_5_vision",
+  qwen3_5_moe: "qwen3_5_vision",
+};
+const QWEN_FAMILIES: readonly string[] = Object.keys(QWEN_VISION);
 
 export const IMAGE_AND_TEXT_FAMILIES: readonly string[] = [
   ...Object.keys(FAMILIES),
@@ -155,7 +165,11 @@ function readProjected(config: ModelConfig): ImageAndTextShape {
   return {
     ...decoder,
     towers: [
-      { ...image, otherParameters: image.otherParameters + parameters, otherSaved: saved },
+      {
+        ...image,
+        otherParameters: image.otherParameters + parameters,
+        otherSaved: (image.otherSaved ?? 0) + saved,
+      },
       decoder.tower,
     ],
     remarks: [remark ?? REMARK],
@@ -184,15 +198,14 @@ function readQwen(config: ModelConfig): ImageAndTextShape {
   const { family } = config;
   const isFirst = family === "qwen2_vl";
   const isSecond = family === "qwen2_5_vl";
-  const vision = partOf(
-    config,
-    "vision_config",
-    `${family === "qwen3_vl_moe" ? "qwen3_vl" : family}_vision`,
+  const vision = partOf(config, "vision_config", "").filledFrom(
+    defaultsOf(QWEN_VISION[family] ?? ""),
   );
   // Configurations of transformers 4 have the decoder's values beside those of the whole.
   const nested = config.part("text_config");
   const textFamily = isSecond ? "qwen2_vl_text" : `${family}_text`;
-  const decoder = readDecoder(
+  const readText = HYBRID_FAMILIES.includes(textFamily) ? readHybrid : readDecoder;
+  const decoder = readText(
     nested === null ? config.named(textFamily) : tiedAs(config, filledAs(nested, textFamily)),
   );
   const hidden = isFirst ? vision.size("embed_dim") : vision.size("hidden_size");

@@ -1,15 +1,10 @@
 /** The image encoders of models that read images and text, by the `model_type` of their part of the configuration. */
 import { noReader } from "../../model/errors/plan_errors.js";
+import type { AttentionShape } from "./attention_shape.js";
 import type { ModelConfig } from "./config.js";
 import { LAYER_NORM } from "./encoder.js";
-import type {
-  AttentionShape,
-  LayerRun,
-  NormShape,
-  TowerShape,
-  TransformerLayer,
-} from "./model_shape.js";
-import { imageTower, siglipPooler } from "./vision.js";
+import type { LayerRun, NormShape, TowerShape, TransformerLayer } from "./model_shape.js";
+import { imageTower, withPooler } from "./vision.js";
 
 export interface ImageEncoder {
   readonly tower: TowerShape;
@@ -30,9 +25,7 @@ const ENCODERS: Readonly<Record<string, (config: ModelConfig) => ImageEncoder>> 
     return { tower: { ...tower, embeddingNorm: LAYER_NORM } };
   },
   siglip_vision_model: (config) => {
-    const tower = imageTower(config, "image", 0, "gelu");
-    const pooler = config.flag(true, "vision_use_head") ? siglipPooler(config) : 0;
-    return { tower: { ...tower, otherParameters: pooler } };
+    return { tower: withPooler(config, imageTower(config, "image", 0, "gelu")) };
   },
   idefics3_vision: (config) => ({ tower: imageTower(config, "image", 0, "gelu") }),
   smolvlm_vision: (config) => ({ tower: imageTower(config, "image", 0, "gelu") }),

@@ -30,7 +30,7 @@ export function layersOf({ layers }: Pick<TowerShape, "layers">): LayerShape[][]
   return all;
 }
 
-/** The state space of a layer, alone or beside attention. */
+/** The state space or delta rule of a layer, alone or beside attention. */
 export function mixerOf(layer: LayerShape): StateSpaceShape | null {
   return layer.kind === "state-space"
     ? layer.mixer

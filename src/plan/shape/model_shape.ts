@@ -6,73 +6,8 @@
  * list of layers in their order, run length encoded.
  */
 
+import type { AttentionShape } from "./attention_shape.js";
 import type { KeptModules } from "./kept_modules.js";
-
-/** How attention is computed from the layer's input. */
-export interface AttentionShape {
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly headSize: number;
-  /** Size of a head of the values where it differs (MLA). */
-  readonly valueHeadSize?: number;
-  readonly bias: boolean;
-  readonly outputBias: boolean;
-  /** Where it differs from that of queries and values (Whisper). */
-  readonly keyBias?: boolean;
-  /** A learned score of each head beside those of the keys (gpt-oss): no fused kernel of torch has it. */
-  readonly sinks?: boolean;
-  /** Scores are normalized in the compute type, not in fp32 (T5, BERT, GPT-2); autocast takes fp32 all the same. */
-  readonly narrowSoftmax?: boolean;
-  /** Queries and keys are multiplied in fp32, in the class's own code alone (GPT-J). */
-  readonly wideScores?: boolean;
-  /** Queries are copied into the kernel's own layout (Phi-3, Whisper), so that the output matrix needs a copy, too. */
-  readonly contiguous?: boolean;
-  /** Values are copied out of the fused product (Falcon with one head of keys). */
-  readonly copiesValues?: boolean;
-  /** Keys and values are copied for each head of their group before the kernel (Falcon's new architecture). */
-  readonly expandsGroups?: boolean;
-  /** The model gives its kernel a mask of scores for each layer, even if nothing is padded (Falcon). */
-  readonly alwaysMasked?: boolean;
-  /** The model gives `sdpa` a mask of zeros for each head (T5 where it reads its encoder). */
-  readonly headMask?: boolean;
-  /** One matrix for queries, keys and values (GPT-2, NeoX, Falcon, Phi-3): their slices keep the whole product alive. */
-  readonly fused: boolean;
-  readonly rotary: boolean;
-  /** Share of the head that is rotated (Phi, NeoX). */
-  readonly rotaryShare: number;
-  /** Norms of the queries and the keys: of each head (Qwen 3, Gemma 3), of the whole row (OLMo 2), or none. */
-  readonly queryKeyNorm: "none" | "head" | "row";
-  /** The library has no eager implementation: sdpa runs whatever is asked for (DiT, SD3 and Flux of diffusers). */
-  readonly alwaysFused?: boolean;
-  /** How norms of queries and keys are computed: one kernel (torch.nn.RMSNorm), or parts that keep the input, too. */
-  readonly normKernel?: "torch" | "diffusers";
-  /** Norms of queries and keys have no weights (Llama 4, NanoChat). */
-  readonly plainNorm?: boolean;
-  /** Norms of queries and keys are multiplied in fp32, as the layer's own (Gemma 3, OLMo 2). */
-  readonly wideNorm?: boolean;
-  /** Tokens that a position can see; 0: all before it. */
-  readonly window: number;
-  /** Rows that see only each other, with a product of their own, and whose results are joined (windows of Qwen's images). */
-  readonly blockRows?: number;
-  /** The rows of all samples of a batch are one sequence, with a mask between them (Pixtral). */
-  readonly joinsBatch?: true;
-  /** Scores pass through tanh (Gemma 2): FlashAttention does so itself, and sdpa of transformers leaves it out. */
-  readonly softCap: boolean;
-  /** Learned or fixed additive bias of the scores (T5, ALiBi): needs a mask of scores. */
-  readonly scoreBias: "none" | "relative" | "alibi";
-  /** On a GPU, sdpa runs one kernel with the learned bias as its mask, even while the bias is trained (measured for Swin). */
-  readonly fusesBias?: true;
-  /** Rows of learned distances that give keys and queries of their own (DeBERTa), repeated for each sequence. */
-  readonly relativeRows?: number;
-  /** Sees later tokens, too. */
-  readonly bidirectional: boolean;
-  /** Multi-head latent attention (DeepSeek): ranks of the compressed queries (0: not compressed) and keys and values. */
-  readonly latent?: {
-    readonly queryRank: number;
-    readonly kvRank: number;
-    readonly rotarySize: number;
-  };
-}
 
 /** `clamped`: the gate of gpt-oss, x * sigmoid(1.702 x) of clamped values, times the other half plus 1. */
 export type Activation =
@@ -92,6 +27,8 @@ export interface MlpShape {
   readonly bias: boolean;
   /** Both parallel matrices as one (Phi-3, GLM). */
   readonly fused: boolean;
+  /** Between the activation and the second matrix (Wav2Vec2). */
+  readonly dropout?: boolean;
 }
 
 export interface MoeShape {
@@ -111,9 +48,13 @@ export interface MoeShape {
   readonly latent?: number;
 }
 
-/** State-space layer: Mamba 1 or 2, or a short convolution between two gates (LFM2), which has no state. */
+/**
+ * A layer with a state of fixed size: Mamba 1 or 2; a gated delta rule (Qwen3-Next), whose `inner` is the width of all
+ * values, `state` that of a key, and `groups` the heads of keys; or a short convolution between two gates (LFM2), which has
+ * no state.
+ */
 export interface StateSpaceShape {
-  readonly version: 1 | 2 | "convolution";
+  readonly version: 1 | 2 | "delta" | "convolution";
   readonly inner: number;
   readonly state: number;
   readonly convolution: number;
@@ -129,6 +70,10 @@ export interface StateSpaceShape {
   readonly plainGate?: true;
   /** `mamba_ssm_dtype` of the configuration has 16 bits. */
   readonly narrowState?: boolean;
+  /** The same has 32 bits, which vLLM reads for Qwen 3.5. */
+  readonly wideState?: boolean;
+  /** One matrix for all rows but the two figures of each head, in the order of the heads of keys (Qwen3-Next). */
+  readonly byKeyHead?: true;
 }
 
 export interface NormShape {
@@ -151,6 +96,8 @@ export interface TransformerLayer {
   /** Attention and MLP read the same input, of `parallelNorms` norms. */
   readonly parallel: boolean;
   readonly parallelNorms: 1 | 2;
+  /** Attention reads the rows as they are, because they were normalized (the first layer of ModernBERT). */
+  readonly readsNormed?: true;
   readonly attention: AttentionShape | null;
   /** Reads what attention reads, and is added to its result (Falcon-H1). */
   readonly beside?: StateSpaceShape;
@@ -242,6 +189,26 @@ export interface StageLayer {
   readonly responseNorm?: true;
 }
 
+/**
+ * A layer of a speech encoder before its transformer (Wav2Vec2, HuBERT). `convolution`: of samples or frames, with a stride,
+ * a norm and an activation. `projection`: a norm and a matrix. `positions`: a convolution in groups, whose weights are
+ * normalized, that is added to its input.
+ */
+export interface FramesLayer {
+  readonly kind: "frames";
+  readonly block: "convolution" | "projection" | "positions";
+  readonly inputs: number;
+  readonly outputs: number;
+  readonly kernel: number;
+  readonly stride: number;
+  readonly groups: number;
+  readonly bias: boolean;
+  /** `channels`: of each channel over all frames. */
+  readonly norm: "none" | "channels" | "rows";
+  /** Of the first layer: samples between two frames of the last one, and samples of one of these. */
+  readonly samples?: { readonly step: number; readonly first: number };
+}
+
 /** A layer of a model without a reader: its matrices, and how many elements its other tensors have. */
 export interface TensorLayer {
   readonly kind: "tensors";
@@ -260,6 +227,7 @@ export type LayerShape =
   | UnetAttentionLayer
   | PatchLayer
   | StageLayer
+  | FramesLayer
   | TensorLayer;
 
 export interface LayerRun {
@@ -325,6 +293,8 @@ export interface HeadShape {
   readonly transform: boolean;
   /** Of `patches`: the factors are a table, and no matrix computes them (PixArt). */
   readonly table?: boolean;
+  /** False: neither that dense layer nor its norm has a bias (ModernBERT). */
+  readonly transformBias?: boolean;
   /** Outputs of that dense layer where they differ from its inputs (ELECTRA). */
   readonly transformWidth?: number;
   /** Logits pass through tanh (Gemma 2). */

@@ -62,6 +62,15 @@ const CLIP_TEXT: JsonObject = {
   max_position_embeddings: 77,
 };
 
+const SIGLIP_TEXT: JsonObject = {
+  ...CLIP_TEXT,
+  vocab_size: 32000,
+  hidden_size: 768,
+  intermediate_size: 3072,
+  num_attention_heads: 12,
+  max_position_embeddings: 64,
+};
+
 const QWEN_VISION: JsonObject = {
   depth: 32,
   hidden_size: 3584,
@@ -69,6 +78,27 @@ const QWEN_VISION: JsonObject = {
   patch_size: 14,
   spatial_merge_size: 2,
   temporal_patch_size: 2,
+};
+
+const QWEN3_VISION: JsonObject = {
+  ...QWEN_VISION,
+  depth: 27,
+  hidden_size: 1152,
+  intermediate_size: 4304,
+  patch_size: 16,
+  num_position_embeddings: 2304,
+};
+
+const QWEN3_5: JsonObject = {
+  vocab_size: 248320,
+  num_attention_heads: 16,
+  head_dim: 256,
+  linear_conv_kernel_dim: 4,
+  linear_key_head_dim: 128,
+  linear_value_head_dim: 128,
+  linear_num_key_heads: 16,
+  linear_num_value_heads: 32,
+  max_position_embeddings: 32768,
 };
 
 const DEFAULTS: Readonly<Record<string, JsonObject>> = {
@@ -96,15 +126,10 @@ const DEFAULTS: Readonly<Record<string, JsonObject>> = {
   qwen3_vl_text: { ...QWEN3, max_position_embeddings: 128000 },
   clip_vision_model: CLIP_VISION,
   siglip_vision_model: { ...CLIP_VISION, patch_size: 16 },
+  siglip2_vision_model: { ...CLIP_VISION, patch_size: 16, num_patches: 256 },
   clip_text_model: CLIP_TEXT,
-  siglip_text_model: {
-    ...CLIP_TEXT,
-    vocab_size: 32000,
-    hidden_size: 768,
-    intermediate_size: 3072,
-    num_attention_heads: 12,
-    max_position_embeddings: 64,
-  },
+  siglip_text_model: SIGLIP_TEXT,
+  siglip2_text_model: SIGLIP_TEXT,
   qwen2_vl_vision: { ...QWEN_VISION, embed_dim: 1280, mlp_ratio: 4 },
   qwen2_5_vl_vision: {
     ...QWEN_VISION,
@@ -112,17 +137,32 @@ const DEFAULTS: Readonly<Record<string, JsonObject>> = {
     window_size: 112,
     fullatt_block_indexes: [7, 15, 23, 31],
   },
-  qwen3_vl_vision: {
-    ...QWEN_VISION,
-    depth: 27,
-    hidden_size: 1152,
-    intermediate_size: 4304,
-    patch_size: 16,
-    num_position_embeddings: 2304,
+  qwen3_vl_vision: QWEN3_VISION,
+  qwen3_5_vision: QWEN3_VISION,
+  qwen3_5_text: {
+    ...QWEN3_5,
+    hidden_size: 4096,
+    intermediate_size: 12288,
+    num_hidden_layers: 32,
+    num_key_value_heads: 4,
+  },
+  qwen3_5_moe_text: {
+    ...QWEN3_5,
+    hidden_size: 2048,
+    num_hidden_layers: 40,
+    num_key_value_heads: 2,
+    moe_intermediate_size: 512,
+    shared_expert_intermediate_size: 512,
+    num_experts_per_tok: 8,
+    num_experts: 256,
   },
 };
 
+export function defaultsOf(family: string): JsonObject {
+  return DEFAULTS[family] ?? {};
+}
+
 /** A nested configuration as one of `family`, with the values that its class has by default. */
 export function filledAs(config: ModelConfig, family: string): ModelConfig {
-  return config.filledFrom(DEFAULTS[family] ?? {}).named(family);
+  return config.filledFrom(defaultsOf(family)).named(family);
 }

@@ -1,14 +1,9 @@
 /** Transformers of diffusers over patches of a latent image: DiT, PixArt, SD3, Flux. */
 import { invalidModel, noReader } from "../../model/errors/plan_errors.js";
+import type { AttentionShape } from "./attention_shape.js";
 import type { ModelConfig } from "./config.js";
 import { plainAttention, plainLayer } from "./encoder.js";
-import type {
-  AttentionShape,
-  LayerRun,
-  ModelShape,
-  PatchLayer,
-  TowerShape,
-} from "./model_shape.js";
+import type { LayerRun, ModelShape, PatchLayer, TowerShape } from "./model_shape.js";
 import { NO_HEAD, NO_TEXT } from "./parts.js";
 
 type Read = Pick<ModelShape, "towers" | "head"> & Partial<Pick<ModelShape, "remarks">>;

@@ -13,6 +13,7 @@ import { oddFigures, requireConsistent } from "./odd_figures.js";
 import { NO_HEAD } from "./parts.js";
 import { PATCH_READERS } from "./patch_models.js";
 import { readSequenceToSequence, SEQUENCE_FAMILIES } from "./sequence_to_sequence.js";
+import { readSpeech, SPEECH_FAMILIES } from "./speech.js";
 import { readStages, STAGE_FAMILIES } from "./stages.js";
 import { readStateSpace, STATE_SPACE_FAMILIES } from "./state_space_models.js";
 import { storedWeights, unknownType, unreadModules, unreadQuantization } from "./stored_weights.js";
@@ -87,6 +88,7 @@ const READERS: readonly { readonly families: readonly string[]; readonly read: R
   { families: STATE_SPACE_FAMILIES, read: withLongest(readStateSpace) },
   { families: VISION_FAMILIES, read: withLongest(readImageClassifier) },
   { families: IMAGE_TOWER_FAMILIES, read: withLongest(readImageTower) },
+  { families: SPEECH_FAMILIES, read: withLongest(readSpeech) },
   { families: STAGE_FAMILIES, read: withLongest(readStages) },
   { families: ["resnet"], read: withLongest(readResnet) },
   { families: TWO_TOWER_FAMILIES, read: withLongest(readTwoTowers) },

@@ -50,6 +50,9 @@ export function mixerOf(config: ModelConfig, hidden: number): StateSpaceShape {
   if (config.family.startsWith("lfm2")) {
     return shortConvolution(config, hidden);
   }
+  if (config.has("linear_num_value_heads")) {
+    return deltaRule(config);
+  }
   const version = FIRST.includes(config.family) ? 1 : 2;
   const inner = innerOf(config, hidden, version);
   if (!Number.isSafeInteger(inner) || inner < 1) {
@@ -85,6 +88,29 @@ export function mixerOf(config: ModelConfig, hidden: number): StateSpaceShape {
     bias: config.flag(false, "use_bias", "mamba_proj_bias"),
     ...(config.values.mamba_rms_norm === false ? { plainGate: true as const } : {}),
     ...(/^b?float16$/.test(config.text("mamba_ssm_dtype")) ? { narrowState: true } : {}),
+  };
+}
+
+/** Yang et al. 2025, "Gated Delta Networks"; heads of values read in groups what one head of keys has. */
+function deltaRule(config: ModelConfig): StateSpaceShape {
+  const heads = config.size("linear_num_value_heads");
+  const groups = config.size("linear_num_key_heads");
+  if (heads % groups !== 0) {
+    throw invalidModel(config.source, `${groups} heads of keys do not divide ${heads} of values`);
+  }
+  return {
+    version: "delta",
+    inner: heads * config.size("linear_value_head_dim"),
+    state: config.size("linear_key_head_dim"),
+    convolution: config.count(4, "linear_conv_kernel_dim"),
+    timeRank: 0,
+    heads,
+    groups,
+    chunk: 64,
+    convolutionBias: false,
+    bias: false,
+    ...(config.family === "qwen3_next" ? { byKeyHead: true as const } : {}),
+    ...(config.text("mamba_ssm_dtype") === "float32" ? { wideState: true } : {}),
   };
 }
 

@@ -1,13 +1,15 @@
 /** Images: ViT and its relatives, CLIP's two towers, an image encoder before a decoder, ResNet. */
 import { invalidModel, noReader } from "../../model/errors/plan_errors.js";
+import type { AttentionShape } from "./attention_shape.js";
 import type { ModelConfig } from "./config.js";
 import { activationOf } from "./decoder_parts.js";
-import { LAYER_NORM, labelsOf, plainAttention, plainLayer } from "./encoder.js";
+import { LAYER_NORM, labelsOf, plainAttention, plainLayer, readEncoder } from "./encoder.js";
 import type {
   Activation,
   ConvolutionLayer,
   HeadShape,
   LayerRun,
+  MlpShape,
   TowerShape,
 } from "./model_shape.js";
 import { filledAs } from "./nested_defaults.js";
@@ -17,13 +19,19 @@ export const VISION_FAMILIES: readonly string[] = [
   "vit",
   "deit",
   "dinov2",
+  "dinov2_with_registers",
+  "dinov3_vit",
   "vit_mae",
   "vit_msn",
   "ijepa",
 ];
 /** Image encoders without a head. */
-export const IMAGE_TOWER_FAMILIES: readonly string[] = ["clip_vision_model", "siglip_vision_model"];
-export const TWO_TOWER_FAMILIES: readonly string[] = ["clip", "siglip", "chinese_clip"];
+export const IMAGE_TOWER_FAMILIES: readonly string[] = [
+  "clip_vision_model",
+  "siglip_vision_model",
+  "siglip2_vision_model",
+];
+export const TWO_TOWER_FAMILIES: readonly string[] = ["clip", "siglip", "siglip2", "chinese_clip"];
 
 export const CLASS_HEAD = {
   kind: "class",
@@ -42,8 +50,8 @@ export function imageTower(
 ): TowerShape {
   const hidden = config.size("hidden_size", "embed_dim");
   const heads = config.size("num_attention_heads", "num_heads");
-  const image = config.optionalSize("image_size") ?? 224;
   const patch = config.size("patch_size", "spatial_patch_size");
+  const image = imageSide(config, patch);
   const channels = config.optionalSize("num_channels", "in_channels") ?? 3;
   if (patch > image) {
     throw invalidModel(config.source, `patches of ${patch} in an image of ${image}`);
@@ -52,24 +60,28 @@ export function imageTower(
   const width =
     config.optionalSize("intermediate_size") ??
     Math.round(hidden * config.fraction(4, "mlp_ratio"));
-  const isDino = config.family === "dinov2";
-  const scaled = isDino ? 2 : 0;
-  const layer = plainLayer(plainAttention(heads, hidden), width, {
+  const isDino = config.family.startsWith("dino");
+  const own = isDino ? dinoLayer(config, heads, { hidden, width }) : null;
+  const layer = plainLayer(plainAttention(heads, hidden, own?.attention), width, {
     mlp: {
       width,
       gated: false,
       activation: activationOf(config, activation),
       bias: true,
       fused: false,
+      ...own?.mlp,
     },
-    scales: scaled,
+    scales: isDino ? 2 : 0,
   });
   return {
     name,
     hidden,
     positions,
     embeddings: [
-      { name: "position_embeddings", rows: positions, width: hidden },
+      // Registers have no positions, and DINOv3 turns its queries and keys.
+      ...(config.family === "dinov3_vit"
+        ? []
+        : [{ name: "position_embeddings", rows: positions - registersOf(config), width: hidden }]),
       ...(extra > 0 ? [{ name: "class_token", rows: extra, width: hidden }] : []),
     ],
     embeddingNorm: null,
@@ -89,21 +101,70 @@ export function imageTower(
   };
 }
 
+/** SigLIP 2 has a number of patches in place of a side, for images of any shape. */
+function imageSide(config: ModelConfig, patch: number): number {
+  const patches = config.family === "siglip2_vision_model" ? config.count(256, "num_patches") : 0;
+  const [side] = Array.isArray(config.values.image_size) ? config.sizes("image_size") : [];
+  return patches > 0
+    ? Math.floor(Math.sqrt(patches)) * patch
+    : (side ?? config.optionalSize("image_size") ?? 224);
+}
+
+function registersOf(config: ModelConfig): number {
+  return config.family.startsWith("dino") && config.family !== "dinov2"
+    ? config.count(config.family === "dinov2_with_registers" ? 4 : 0, "num_register_tokens")
+    : 0;
+}
+
+/** Gated MLPs in the largest models; DINOv3 turns queries and keys of its patches, and keys have no bias. */
+function dinoLayer(
+  config: ModelConfig,
+  heads: number,
+  { hidden, width }: { readonly hidden: number; readonly width: number },
+): { attention: Partial<AttentionShape>; mlp: Partial<MlpShape> } {
+  if (config.family !== "dinov3_vit") {
+    const bias = config.flag(true, "qkv_bias");
+    // Two thirds, in whole multiples of 8.
+    const gated = { width: 8 * Math.ceil(Math.floor((2 * width) / 3) / 8), gated: true };
+    return {
+      attention: { bias },
+      mlp: config.flag(false, "use_swiglu_ffn") ? { ...gated, activation: "silu" } : {},
+    };
+  }
+  return {
+    attention: {
+      headSize: hidden / heads,
+      bias: config.flag(true, "query_bias"),
+      keyBias: config.flag(false, "key_bias"),
+      outputBias: config.flag(true, "proj_bias"),
+      rotary: true,
+      rotaryShare: 1,
+      // Rows of patches are joined with those that were not turned.
+      contiguous: true,
+      narrowSoftmax: true,
+    },
+    mlp: { gated: config.flag(false, "use_gated_mlp"), bias: config.flag(true, "mlp_bias") },
+  };
+}
+
 /** Rows beside the patches: a class, and what DeiT distils into. */
 const EXTRA_ROWS: Readonly<Record<string, number>> = { deit: 2, ijepa: 0 };
 
 export function readImageClassifier(config: ModelConfig): { tower: TowerShape; head: HeadShape } {
   const { architecture, family } = config;
-  const isClassifier = architecture === "" || architecture.endsWith("ForImageClassification");
-  if (!isClassifier && !architecture.endsWith("Model")) {
+  const isClassifier =
+    (architecture === "" && family !== "dinov3_vit") ||
+    architecture.endsWith("ForImageClassification");
+  if (!isClassifier && architecture !== "" && !architecture.endsWith("Model")) {
     throw noReader(config.source, `${architecture} has no reader`);
   }
-  const tower = imageTower(config, "encoder", EXTRA_ROWS[family] ?? 1);
+  const extra = (EXTRA_ROWS[family] ?? 1) + registersOf(config);
+  const tower = imageTower(config, "encoder", extra);
   const { hidden } = tower;
   const pooler = ["vit", "deit"].includes(family) ? hidden * hidden + hidden : 0;
   const labels = labelsOf(config, 2);
   // The classifier of DINO reads the class beside the mean of all patches.
-  const wide = family === "dinov2" && isClassifier ? hidden * labels : 0;
+  const wide = family.startsWith("dinov2") && isClassifier ? hidden * labels : 0;
   const others = tower.otherParameters + wide + (isClassifier ? 0 : pooler);
   return {
     tower: { ...tower, otherParameters: others },
@@ -119,15 +180,9 @@ export function readImageTower(config: ModelConfig): { tower: TowerShape; head: 
   const architecture = config.architecture;
   const projection = architecture.endsWith("WithProjection") ? own.count(512, "projection_dim") : 0;
   return {
-    tower: {
-      ...tower,
-      embeddingNorm: isClip ? LAYER_NORM : null,
-      otherParameters: isClip
-        ? projection * tower.hidden
-        : own.flag(true, "vision_use_head")
-          ? siglipPooler(own)
-          : 0,
-    },
+    tower: isClip
+      ? { ...tower, embeddingNorm: LAYER_NORM, otherParameters: projection * tower.hidden }
+      : withPooler(own, tower),
     head: NO_HEAD,
   };
 }
@@ -138,7 +193,7 @@ export function readTwoTowers(config: ModelConfig): {
   head: HeadShape;
   longest: number;
 } {
-  const kind = config.family === "siglip" ? "siglip" : "clip";
+  const kind = config.family.startsWith("siglip") ? config.family : "clip";
   const isClip = kind === "clip";
   const visionPart = config.part("vision_config");
   const textPart = config.part("text_config");
@@ -154,6 +209,10 @@ export function readTwoTowers(config: ModelConfig): {
   }
   const own = filledAs(textPart, `${kind}_text_model`);
   const projection = config.count(512, "projection_dim");
+  const projected = isClip ? { ...image, otherParameters: projection * image.hidden } : image;
+  if (config.family === "chinese_clip") {
+    return withBert(textPart, projected, projection);
+  }
   const hidden = own.size("hidden_size");
   const width = own.size("intermediate_size");
   const positions = own.size("max_position_embeddings");
@@ -171,7 +230,7 @@ export function readTwoTowers(config: ModelConfig): {
   });
   return {
     towers: [
-      isClip ? { ...image, otherParameters: projection * image.hidden } : image,
+      projected,
       {
         name: "text",
         hidden,
@@ -194,11 +253,40 @@ export function readTwoTowers(config: ModelConfig): {
   };
 }
 
-/** SigLIP pools its rows through attention of one learned query and an MLP. */
-export function siglipPooler(config: ModelConfig): number {
+/** The text of Chinese CLIP is read by BERT, without a pooler. */
+function withBert(
+  text: ModelConfig,
+  image: TowerShape,
+  projection: number,
+): ReturnType<typeof readTwoTowers> {
+  const { tower, longest } = readEncoder(
+    text.with({ model_type: "bert", architectures: ["BertForMaskedLM"] }),
+  );
+  const otherParameters = projection * tower.hidden + 1;
+  return {
+    towers: [image, { ...tower, name: "text", positions: longest, otherParameters }],
+    head: { ...NO_HEAD, kind: "pairs" },
+    longest,
+  };
+}
+
+/**
+ * SigLIP pools its rows through attention of one learned query and an MLP, which keeps the rows, their keys and their values.
+ * SigLIP 2 multiplies its table of positions with a weight for each of them and each patch.
+ */
+export function withPooler(config: ModelConfig, tower: TowerShape): TowerShape {
   const hidden = config.size("hidden_size");
   const width = config.size("intermediate_size");
-  return 4 * hidden * hidden + 8 * hidden + 2 * hidden * width + width;
+  const patches = typeof tower.positions === "number" ? tower.positions : 0;
+  const resized = config.family === "siglip2_vision_model" ? patches ** 2 : 0;
+  if (!config.flag(true, "vision_use_head")) {
+    return { ...tower, otherSaved: resized };
+  }
+  return {
+    ...tower,
+    otherParameters: 4 * hidden * hidden + 8 * hidden + 2 * hidden * width + width,
+    otherSaved: 3 * patches * hidden + resized,
+  };
 }
 
 /** ResNet of transformers: a stem and stages of bottlenecks; the first block of a stage halves the image. */

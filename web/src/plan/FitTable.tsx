@@ -3,6 +3,10 @@ import type { PlanFitJson } from "../../../src/model/documents/plan_document.js"
 import { mostOf } from "../../../src/plan/wording.js";
 import { formatBytes } from "../format/numbers.js";
 
+/** In rem; a table of one engine fits on a phone. */
+const DEVICE_WIDTH = 11;
+const METHOD_WIDTH = 4.5;
+
 export function FitTable({
   rows,
   isTraining,
@@ -20,7 +24,10 @@ export function FitTable({
   return (
     <section className="panel" aria-label="What fits">
       <div className="plan-scroll">
-        <table className="plan-table plan-fits">
+        <table
+          className="plan-table plan-fits"
+          style={{ minWidth: `${DEVICE_WIDTH + METHOD_WIDTH * methods.length}rem` }}
+        >
           <caption>
             {isTraining
               ? `Largest batch that fits${readsText ? " at this length" : ""}`

@@ -14,6 +14,7 @@ import { readsText } from "../../../src/plan/shape/layers.js";
 import {
   cacheWords,
   largeCount,
+  layerWords,
   measuredAs,
   mostOf,
   roomWords,
@@ -219,7 +220,7 @@ function Figures({ plan }: { plan: PlanJson }) {
         <dt>Model</dt>
         <dd className="value">{largeCount(model.parameters)}</dd>
         <dd className="note">
-          parameters, {formatCount(model.layers)} layers, {model.family}
+          parameters, {layerWords(model)}, {model.family}
         </dd>
       </div>
     </dl>
