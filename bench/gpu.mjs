@@ -99,17 +99,39 @@ function generate(mebibytes) {
 const READ = `
 const { readSnapshot } = await import(process.argv[1] + "/dist/gpu/snapshot/read_snapshot.js");
 const { replayDevice } = await import(process.argv[1] + "/dist/gpu/replay/replay.js");
-const { analyse } = await import(process.argv[1] + "/dist/gpu/analysis/analyse.js");
+const { analyseDevice } = await import(process.argv[1] + "/dist/gpu/analysis/analyse.js");
 const started = performance.now();
 const snapshot = await readSnapshot(process.argv[2]);
 const read = performance.now();
 const replay = replayDevice(snapshot, 0);
 const replayed = performance.now();
-const { devices } = analyse(snapshot, "x");
+analyseDevice(snapshot, replay);
 const done = performance.now();
 console.log(JSON.stringify({ read: read - started, replay: replayed - read, whole: done - started, cpu: (process.cpuUsage().user + process.cpuUsage().system) / 1000,
-  disagreements: replay.disagreementCount, devices: devices.length, rss: process.resourceUsage().maxRSS * 1024 }));
+  disagreements: replay.disagreementCount, rss: process.resourceUsage().maxRSS * 1024 }));
 `;
+
+/** What every tool in Python needs at least: the time to unpickle the snapshot. */
+const PICKLE = `
+import json, pickle, resource, sys, time
+started = time.perf_counter()
+with open(sys.argv[1], "rb") as file:
+    snapshot = pickle.load(file)
+print(json.dumps({"ms": (time.perf_counter() - started) * 1000, "cpu": time.process_time() * 1000,
+    "rss": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}), flush=True)
+import os
+os._exit(0)  # freeing the snapshot takes as long again`;
+
+/** CPython's unpickler, which is written in C. @param {string} path */
+function measurePickle(path) {
+  const { stdout, stderr, status } = spawnSync("python3", ["-c", PICKLE, path], {
+    encoding: "utf8",
+  });
+  if (status !== 0) {
+    throw new Error(stderr);
+  }
+  return JSON.parse(stdout);
+}
 
 /** @param {string} path */
 function measure(path) {
@@ -197,6 +219,7 @@ try {
     const { path, events } = generate(size);
     const load = loadavg()[0] ?? 0;
     const own = measure(path);
+    const pickle = measurePickle(path);
     const file = mebibytes(statSync(path).size);
     const torch = measureTorch(path, join(scratch, `${size}-torch.html`));
     reading.push([
@@ -206,6 +229,7 @@ try {
       seconds(own.replay),
       `${seconds(own.whole)} (${seconds(own.cpu)} CPU)`,
       mebibytes(own.rss),
+      `${seconds(pickle.ms)} (${seconds(pickle.cpu)} CPU), ${mebibytes(pickle.rss)}`,
       torch.words,
       load.toFixed(1),
     ]);
@@ -242,6 +266,7 @@ ${markdownTable(
     "replay",
     "read to screen",
     "highest RSS",
+    "CPython's pickle.load: time, highest RSS",
     "PyTorch's trace_plot: time, highest RSS",
     "load",
   ],

@@ -16,8 +16,9 @@ import {
   snapshotDamaged,
   tooLarge,
 } from "../../model/errors/errors.js";
+import { KnownLists } from "./known_lists.js";
 import { Memo } from "./memo.js";
-import { Opcode, opcodeName } from "./pickle_opcodes.js";
+import { longOf, OPERAND_BYTES, Opcode, opcodeName } from "./pickle_opcodes.js";
 import type { StringPool } from "./string_pool.js";
 import { Kind } from "./token.js";
 
@@ -38,20 +39,6 @@ const DEEPEST = 1000;
 const MOST_VALUES = 48 * 2 ** 20;
 const NEWEST_PROTOCOL = 5;
 const NO_MEMO = -1;
-/** For each opcode: the number of bytes that always follow it. */
-const OPERAND_BYTES = new Uint8Array(256);
-for (const [bytes, ...opcodes] of [
-  [1, Opcode.BINGET, Opcode.BINPUT, Opcode.LONG1, Opcode.BININT1, Opcode.SHORT_BINUNICODE],
-  [1, Opcode.PROTO],
-  [2, Opcode.BININT2],
-  [4, Opcode.LONG_BINGET, Opcode.LONG_BINPUT, Opcode.BININT, Opcode.BINUNICODE],
-  [8, Opcode.BINFLOAT, Opcode.BINUNICODE8, Opcode.FRAME],
-] as const) {
-  for (const opcode of opcodes) {
-    OPERAND_BYTES[opcode] = bytes;
-  }
-}
-
 export class PickleMachine {
   kinds = new Uint8Array(1024);
   values = new Float64Array(1024);
@@ -61,7 +48,10 @@ export class PickleMachine {
   #top = 0;
   #marks = growingUint32();
   #memo = new Memo();
-  #rest: Uint8Array = new Uint8Array(0);
+  readonly #knownLists = new KnownLists();
+  /** The incomplete opcode at the end of the last piece, and room for the next piece behind it. */
+  #joined = new Uint8Array(0);
+  #rest = 0;
   #base = 0;
 
   constructor(
@@ -75,21 +65,23 @@ export class PickleMachine {
     if (this.ended) {
       return;
     }
-    let bytes = piece;
-    if (this.#rest.length > 0) {
-      bytes = new Uint8Array(this.#rest.length + piece.length);
-      bytes.set(this.#rest);
-      bytes.set(piece, this.#rest.length);
+    const length = this.#rest + piece.length;
+    if (length > this.#joined.length) {
+      const grown = new Uint8Array(length + 2 ** 16);
+      grown.set(this.#joined.subarray(0, this.#rest));
+      this.#joined = grown;
     }
-    const used = this.#run(bytes);
-    this.#rest = bytes.slice(used);
+    this.#joined.set(piece, this.#rest);
+    const used = this.#run(this.#joined.subarray(0, length));
+    this.#joined.copyWithin(0, used, length);
+    this.#rest = length - used;
     this.#base += used;
   }
 
   /** The remaining value; call it after all bytes were pushed. @throws TM-E062, TM-E063 */
   finish(): { readonly kind: number; readonly value: number } {
     if (!this.ended) {
-      throw snapshotCutOff(this.path, this.#base + this.#rest.length);
+      throw snapshotCutOff(this.path, this.#base + this.#rest);
     }
     if (this.#top !== 1 || this.#marks.length !== 0) {
       throw this.damaged("the pickle ends with values left over");
@@ -130,6 +122,15 @@ export class PickleMachine {
         case Opcode.LONG_BINPUT:
           this.#put(view.getUint32(at + 1, true));
           break;
+        case Opcode.MARK: {
+          const after = this.#knownList(view, at + 1);
+          if (after !== 0) {
+            at = after;
+            continue;
+          }
+          this.#build(opcode);
+          break;
+        }
         case Opcode.LONG1: {
           const length = bytes[at + 1] ?? 0;
           if (at + 2 + length > end) {
@@ -175,6 +176,41 @@ export class PickleMachine {
       at += 1 + operand;
     }
     return at;
+  }
+
+  /**
+   * Reads a list of fetched values from behind its MARK to its APPENDS; a list that was read before is not built again.
+   * @returns where it ends; 0 if it must be read opcode by opcode
+   */
+  #knownList(view: DataView, from: number): number {
+    const target = this.#top - 1;
+    if (target < this.#floor() || this.#kindAt(target) !== Kind.openList) {
+      return 0;
+    }
+    const lists = this.#knownLists;
+    const end = lists.read(view, from, this.#memo.length);
+    const memo = this.values[target] ?? 0;
+    if (end === 0 || (this.#memo.fetched.size > 0 && this.#memo.fetched.has(memo))) {
+      return 0;
+    }
+    this.offset = this.#base + end - 1;
+    const known = lists.find();
+    if (known >= 0) {
+      this.kinds[target] = Kind.stack;
+      this.values[target] = known;
+      if (memo !== NO_MEMO) {
+        this.#memo.set(memo, Kind.stack, known);
+      }
+      return end;
+    }
+    for (let row = 0; row < lists.count; row++) {
+      this.#get(lists.numbers[row] ?? 0);
+    }
+    this.#fill(target + 1, Kind.openList);
+    if (this.#kindAt(target) === Kind.stack) {
+      lists.add(this.values[target] ?? 0);
+    }
+    return end;
   }
 
   #checkProtocol(protocol: number): void {
@@ -262,6 +298,10 @@ export class PickleMachine {
     this.values[this.#top++] = value;
   }
 
+  #kindAt(place: number): number {
+    return this.kinds[place] ?? 0;
+  }
+
   #grow(): void {
     if (this.#top >= MOST_VALUES) {
       throw tooLarge(`a list at offset ${this.offset} of ${this.path}`, `${MOST_VALUES} values`);
@@ -290,6 +330,9 @@ export class PickleMachine {
     }
     if (index > this.#memo.length) {
       throw this.damaged(`memo entry ${index} leaves a gap`);
+    }
+    if (index < this.#memo.length) {
+      this.#knownLists.clear();
     }
     const kind = this.kinds[top] ?? 0;
     if (kind === Kind.openDict || kind === Kind.openList) {
@@ -349,14 +392,4 @@ export class PickleMachine {
   #floor(): number {
     return this.#marks.length === 0 ? 0 : this.#marks.at(this.#marks.length - 1);
   }
-}
-
-/** A two's complement integer, little-endian; beyond 2^53 the nearest double. */
-function longOf(bytes: Uint8Array, from: number, length: number): number {
-  let value = 0;
-  for (let at = from + length - 1; at >= from; at--) {
-    value = value * 256 + (bytes[at] ?? 0);
-  }
-  const negative = length > 0 && (bytes[from + length - 1] ?? 0) >= 0x80;
-  return negative ? value - 256 ** length : value;
 }

@@ -1,4 +1,4 @@
-/** Opcodes of Python's pickle, protocols 0 to 5 (Lib/pickletools.py), for naming a refused one. */
+/** Opcodes of Python's pickle, protocols 0 to 5 (Lib/pickletools.py), and their operands. */
 
 /** Opcodes of plain values, which snapshots consist of. */
 export const Opcode = {
@@ -34,6 +34,30 @@ export const Opcode = {
   MEMOIZE: 0x94,
   FRAME: 0x95,
 } as const;
+
+/** For each opcode: the number of bytes that always follow it. */
+export const OPERAND_BYTES = new Uint8Array(256);
+for (const [bytes, ...opcodes] of [
+  [1, Opcode.BINGET, Opcode.BINPUT, Opcode.LONG1, Opcode.BININT1, Opcode.SHORT_BINUNICODE],
+  [1, Opcode.PROTO],
+  [2, Opcode.BININT2],
+  [4, Opcode.LONG_BINGET, Opcode.LONG_BINPUT, Opcode.BININT, Opcode.BINUNICODE],
+  [8, Opcode.BINFLOAT, Opcode.BINUNICODE8, Opcode.FRAME],
+] as const) {
+  for (const opcode of opcodes) {
+    OPERAND_BYTES[opcode] = bytes;
+  }
+}
+
+/** A two's complement integer, little-endian; beyond 2^53 the nearest double. */
+export function longOf(bytes: Uint8Array, from: number, length: number): number {
+  let value = 0;
+  for (let at = from + length - 1; at >= from; at--) {
+    value = value * 256 + (bytes[at] ?? 0);
+  }
+  const negative = length > 0 && (bytes[from + length - 1] ?? 0) >= 0x80;
+  return negative ? value - 256 ** length : value;
+}
 
 /** Other opcodes: they build objects, call functions, or belong to values that snapshots do not contain. */
 const REFUSED: Readonly<Record<number, string>> = {

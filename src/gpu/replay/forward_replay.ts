@@ -7,6 +7,7 @@ import { float64At, uint8At } from "../../model/base/columns.js";
 import type { Address, Bytes } from "../../model/base/units.js";
 import type { Disagreement, GpuReplay } from "../../model/gpu/gpu_replay.js";
 import { GpuAction, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
+import { AddressMap } from "./address_map.js";
 
 interface ForwardEnd {
   readonly requested: Bytes;
@@ -20,7 +21,7 @@ export function replayForward({ events }: GpuSnapshot, replay: GpuReplay): Forwa
   if (!replay.complete) {
     return null;
   }
-  const live = new Map<Address, Bytes>();
+  const live = new AddressMap();
   let requested = 0;
   let reserved = 0;
   for (let event = 0; event < replay.events; event++) {
@@ -33,8 +34,7 @@ export function replayForward({ events }: GpuSnapshot, replay: GpuReplay): Forwa
         requested += size;
         break;
       case GpuAction.freeCompleted:
-        requested -= live.get(address) ?? 0;
-        live.delete(address);
+        requested -= freed(live, address);
         break;
       case GpuAction.segmentAlloc:
       case GpuAction.segmentMap:
@@ -49,23 +49,37 @@ export function replayForward({ events }: GpuSnapshot, replay: GpuReplay): Forwa
   return { requested, reserved, disagreements: compareEnd(replay, live) };
 }
 
-function compareEnd({ allocations, events }: GpuReplay, live: Map<Address, Bytes>): Disagreement[] {
+/** The bytes of an allocation that ends; 0 if there is none. */
+function freed(live: AddressMap, address: Address): Bytes {
+  const slot = live.find(address);
+  if (slot < 0) {
+    return 0;
+  }
+  const bytes = live.at(slot);
+  live.remove(slot);
+  return bytes;
+}
+
+function compareEnd({ allocations, events }: GpuReplay, live: AddressMap): Disagreement[] {
   const found: Disagreement[] = [];
   for (let row = 0; row < allocations.length; row++) {
     if (allocations.end[row] !== events) {
       continue;
     }
     const address = float64At(allocations.address, row);
-    if (live.get(address) !== allocations.size[row]) {
+    const slot = live.find(address);
+    if (slot < 0 || live.at(slot) !== allocations.size[row]) {
       found.push({
         event: events,
         address,
         detail: "in a segment, but not according to the trace",
       });
     }
-    live.delete(address);
+    if (slot >= 0) {
+      live.remove(slot);
+    }
   }
-  for (const address of live.keys()) {
+  for (const address of live.addresses()) {
     found.push({ event: events, address, detail: "allocated by the trace, but in no segment" });
   }
   return found;

@@ -1,33 +1,29 @@
 /** Allocations during backward replay: the current ones by address, and all lifetimes. */
 
-import { float64At, uint32At } from "../../model/base/columns.js";
+import { float64At, int32At, uint32At } from "../../model/base/columns.js";
 import type { Address, Bytes } from "../../model/base/units.js";
 import type { GpuAllocationColumns } from "../../model/gpu/gpu_replay.js";
 import { BlockState, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
-import {
-  piecesOfFloat64,
-  piecesOfInt32,
-  piecesOfUint16,
-  piecesOfUint32,
-} from "../snapshot/piece_column.js";
+import { PieceTable, rowInPiece } from "../snapshot/piece_table.js";
+import { AddressMap } from "./address_map.js";
 
 const BEFORE_TRACE = -1;
 /** In the column `freed`: its free_completed was seen, but not yet its free_requested. */
 const AWAITED = -2;
 
 export class OpenAllocations {
-  readonly #held = new Map<Address, number>();
-  readonly #columns = {
-    address: piecesOfFloat64(),
-    size: piecesOfFloat64(),
-    blockSize: piecesOfFloat64(),
-    start: piecesOfInt32(),
-    freed: piecesOfInt32(),
-    end: piecesOfInt32(),
-    stack: piecesOfUint32(),
-    stream: piecesOfUint16(),
-    pool: piecesOfUint32(),
-  };
+  readonly #held = new AddressMap();
+  readonly #rows = new PieceTable((rows) => ({
+    address: new Float64Array(rows),
+    size: new Float64Array(rows),
+    blockSize: new Float64Array(rows),
+    start: new Int32Array(rows),
+    freed: new Int32Array(rows),
+    end: new Int32Array(rows),
+    stack: new Uint32Array(rows),
+    stream: new Uint16Array(rows),
+    pool: new Uint32Array(rows),
+  }));
 
   constructor(
     readonly events: number,
@@ -41,30 +37,37 @@ export class OpenAllocations {
     { stream, pool }: { readonly stream: number; readonly pool: number },
     state: number,
   ): void {
-    const columns = this.#columns;
-    this.#held.set(float64At(blocks.address, block), columns.address.length);
-    columns.address.push(float64At(blocks.address, block));
-    columns.size.push(float64At(blocks.requested, block));
-    columns.blockSize.push(float64At(blocks.size, block));
-    columns.start.push(BEFORE_TRACE);
-    columns.freed.push(state === BlockState.pendingFree ? AWAITED : this.events);
-    columns.end.push(this.events);
-    columns.stack.push(uint32At(blocks.stack, block));
-    columns.stream.push(stream);
-    columns.pool.push(pool);
+    const address = float64At(blocks.address, block);
+    this.#held.set(address, this.#rows.length);
+    const row = this.#rows.append();
+    const { piece } = this.#rows;
+    piece.address[row] = address;
+    piece.size[row] = float64At(blocks.requested, block);
+    piece.blockSize[row] = float64At(blocks.size, block);
+    piece.start[row] = BEFORE_TRACE;
+    piece.freed[row] = state === BlockState.pendingFree ? AWAITED : this.events;
+    piece.end[row] = this.events;
+    piece.stack[row] = uint32At(blocks.stack, block);
+    piece.stream[row] = stream;
+    piece.pool[row] = pool;
   }
 
   holds(address: Address): boolean {
-    return this.#held.has(address);
+    return this.#held.find(address) >= 0;
   }
 
   /** @returns false if nothing there waits for it. */
   requestFree(address: Address, event: number): boolean {
-    const row = this.#held.get(address);
-    if (row === undefined || this.#columns.freed.at(row) !== AWAITED) {
+    const slot = this.#held.find(address);
+    if (slot < 0) {
       return false;
     }
-    this.#columns.freed.set(row, event);
+    const row = this.#held.at(slot);
+    const { freed } = this.#rows.pieceOf(row);
+    if (freed[rowInPiece(row)] !== AWAITED) {
+      return false;
+    }
+    freed[rowInPiece(row)] = event;
     return true;
   }
 
@@ -76,43 +79,45 @@ export class OpenAllocations {
     readonly stream: number;
     readonly pool: number;
   }): void {
-    const columns = this.#columns;
-    this.#held.set(freed.address, columns.address.length);
-    columns.address.push(freed.address);
-    columns.size.push(freed.size);
-    columns.blockSize.push(this.rounded(freed.size));
-    columns.start.push(BEFORE_TRACE);
-    columns.freed.push(freed.requestedFree ? freed.event : AWAITED);
-    columns.end.push(freed.event);
-    columns.stack.push(0);
-    columns.stream.push(freed.stream);
-    columns.pool.push(freed.pool);
+    this.#held.set(freed.address, this.#rows.length);
+    const row = this.#rows.append();
+    const { piece } = this.#rows;
+    piece.address[row] = freed.address;
+    piece.size[row] = freed.size;
+    piece.blockSize[row] = this.rounded(freed.size);
+    piece.start[row] = BEFORE_TRACE;
+    piece.freed[row] = freed.requestedFree ? freed.event : AWAITED;
+    piece.end[row] = freed.event;
+    piece.stack[row] = 0;
+    piece.stream[row] = freed.stream;
+    piece.pool[row] = freed.pool;
   }
 
   /** @returns its bytes; undefined if nothing is held there. */
   begin(address: Address, event: number, stack: number): Bytes | undefined {
-    const row = this.#held.get(address);
-    if (row === undefined) {
+    const slot = this.#held.find(address);
+    if (slot < 0) {
       return undefined;
     }
-    this.#held.delete(address);
-    this.#columns.start.set(row, event);
+    const row = this.#held.at(slot);
+    this.#held.remove(slot);
+    const piece = this.#rows.pieceOf(row);
+    piece.start[rowInPiece(row)] = event;
     if (stack !== 0) {
-      this.#columns.stack.set(row, stack);
+      piece.stack[rowInPiece(row)] = stack;
     }
-    return this.#columns.size.at(row);
+    return piece.size[rowInPiece(row)];
   }
 
   finish(): GpuAllocationColumns {
-    const { freed, end } = this.#columns;
-    const length = freed.length;
+    const columns = this.#rows.take();
+    const { freed, end, length } = columns;
     for (let row = 0; row < length; row++) {
-      if (freed.at(row) === AWAITED) {
+      if (freed[row] === AWAITED) {
         // The program freed it before the trace began, or the entry was lost.
-        freed.set(row, end.at(row) === this.events ? BEFORE_TRACE : end.at(row));
+        freed[row] = end[row] === this.events ? BEFORE_TRACE : int32At(end, row);
       }
     }
-    const taken = Object.entries(this.#columns).map(([name, column]) => [name, column.take()]);
-    return { ...Object.fromEntries(taken), length } as GpuAllocationColumns;
+    return columns;
   }
 }

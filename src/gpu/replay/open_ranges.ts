@@ -6,13 +6,7 @@
 import { itemAt } from "../../model/base/columns.js";
 import type { Address, Bytes } from "../../model/base/units.js";
 import type { GpuRangeColumns } from "../../model/gpu/gpu_replay.js";
-import {
-  piecesOfFloat64,
-  piecesOfInt32,
-  piecesOfUint8,
-  piecesOfUint16,
-  piecesOfUint32,
-} from "../snapshot/piece_column.js";
+import { PieceTable } from "../snapshot/piece_table.js";
 
 interface OpenRange {
   readonly address: Address;
@@ -27,15 +21,15 @@ interface OpenRange {
 export class OpenRanges {
   /** By address. */
   readonly #open: OpenRange[] = [];
-  readonly #closed = {
-    address: piecesOfFloat64(),
-    size: piecesOfFloat64(),
-    start: piecesOfInt32(),
-    end: piecesOfInt32(),
-    stream: piecesOfUint16(),
-    pool: piecesOfUint32(),
-    expandable: piecesOfUint8(),
-  };
+  readonly #closed = new PieceTable((rows) => ({
+    address: new Float64Array(rows),
+    size: new Float64Array(rows),
+    start: new Int32Array(rows),
+    end: new Int32Array(rows),
+    stream: new Uint16Array(rows),
+    pool: new Uint32Array(rows),
+    expandable: new Uint8Array(rows),
+  }));
 
   /** The range that contains an address. */
   holding(address: Address): OpenRange | undefined {
@@ -101,19 +95,19 @@ export class OpenRanges {
     for (const range of this.#open.splice(0)) {
       this.#keep(range, -1);
     }
-    const length = this.#closed.address.length;
-    const taken = Object.entries(this.#closed).map(([name, column]) => [name, column.take()]);
-    return { ...Object.fromEntries(taken), length } as GpuRangeColumns;
+    return this.#closed.take();
   }
 
   #keep(range: OpenRange, start: number): void {
-    this.#closed.address.push(range.address);
-    this.#closed.size.push(range.size);
-    this.#closed.start.push(start);
-    this.#closed.end.push(range.end);
-    this.#closed.stream.push(range.stream);
-    this.#closed.pool.push(range.pool);
-    this.#closed.expandable.push(range.expandable ? 1 : 0);
+    const row = this.#closed.append();
+    const { piece } = this.#closed;
+    piece.address[row] = range.address;
+    piece.size[row] = range.size;
+    piece.start[row] = start;
+    piece.end[row] = range.end;
+    piece.stream[row] = range.stream;
+    piece.pool[row] = range.pool;
+    piece.expandable[row] = range.expandable ? 1 : 0;
   }
 
   /** Number of ranges that begin below an address. */

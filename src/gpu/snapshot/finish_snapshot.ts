@@ -4,27 +4,28 @@ import { notASnapshot } from "../../model/errors/errors.js";
 import { type GpuSnapshot, HOST_MEMORY } from "../../model/gpu/gpu_snapshot.js";
 import type { PickleMachine } from "../pickle/pickle_machine.js";
 import { Kind } from "../pickle/token.js";
-import type { PieceColumn } from "./piece_column.js";
+import { rowInPiece } from "./piece_table.js";
 import type { Parts, RowRange } from "./snapshot_parts.js";
 import type { SnapshotShapes } from "./snapshot_shapes.js";
 
 export function finishSnapshot(machine: PickleMachine, shapes: SnapshotShapes): GpuSnapshot {
   const parts = partsOf(machine, shapes);
   const { rows, stacks, strings } = shapes;
-  const segments = takeRows(rows.segments, allSegments(machine, shapes, parts));
-  const blocks = takeAll(rows.blocks);
+  const { first, count } = allSegments(machine, shapes, parts);
+  const segments = rows.segments.slice(first, count);
+  const blocks = rows.blocks.take();
   placeBlocks(segments, blocks);
   return {
     strings: strings.texts(),
     frames: stacks.frames(),
     stacks: stacks.stacks(),
     streams: Float64Array.from(shapes.streams.keys()),
-    events: takeAll(rows.events),
+    events: rows.events.take(),
     traces: parts.traces.map(({ first, count }) => ({ first, count })),
     hostTrace: { first: parts.hostTrace.first, count: parts.hostTrace.count },
     segments,
     blocks,
-    annotations: takeRows(rows.annotations, parts.annotations),
+    annotations: rows.annotations.slice(parts.annotations.first, parts.annotations.count),
     settings: settingsOf(parts.settings === 0 ? "{}" : strings.text(parts.settings)),
     unknownActions: [...shapes.unknownActions],
   };
@@ -56,7 +57,7 @@ function partsOf(machine: PickleMachine, shapes: SnapshotShapes): Parts {
 function allSegments(machine: PickleMachine, { rows }: SnapshotShapes, parts: Parts): RowRange {
   const { segments, hostSegments: host } = parts;
   for (let row = host.first; row < host.first + host.count; row++) {
-    rows.segments.device.set(row, HOST_MEMORY);
+    rows.segments.pieceOf(row).device[rowInPiece(row)] = HOST_MEMORY;
   }
   if (segments.count === 0 || host.count === 0) {
     return segments.count === 0 ? host : segments;
@@ -66,24 +67,6 @@ function allSegments(machine: PickleMachine, { rows }: SnapshotShapes, parts: Pa
     throw machine.damaged("the segments of devices and of the host overlap");
   }
   return { ...before, count: before.count + after.count };
-}
-
-type Pieces = Record<string, PieceColumn<Uint8Array | Uint16Array | Uint32Array | Float64Array>>;
-type Columns<Table> = {
-  [Name in keyof Table]: Table[Name] extends PieceColumn<infer Array> ? Array : never;
-} & { length: number };
-
-function takeAll<Table>(table: Table): Columns<Table> {
-  const columns = Object.entries(table as Pieces);
-  const length = columns[0]?.[1].length ?? 0;
-  const taken = columns.map(([name, column]) => [name, column.take()]);
-  return { ...Object.fromEntries(taken), length } as Columns<Table>;
-}
-
-function takeRows<Table>(table: Table, { first, count }: RowRange): Columns<Table> {
-  const columns = Object.entries(table as Pieces);
-  const taken = columns.map(([name, column]) => [name, column.slice(first, first + count)]);
-  return { ...Object.fromEntries(taken), length: count } as Columns<Table>;
 }
 
 /** Up to torch 2.0 blocks have no address; the blocks of a segment follow one another. */

@@ -102,6 +102,41 @@ describe("a snapshot", () => {
     expect([empty.segments.length, devicesOf(empty)]).toEqual([0, []]);
   });
 
+  test("has the frames that the memo held when the stack was written", async () => {
+    const text = (value: string) =>
+      Buffer.concat([Buffer.from([0x58, value.length, 0, 0, 0]), Buffer.from(value)]);
+    const dictionary = (...items: readonly Uint8Array[]) =>
+      Buffer.concat([Buffer.from("}("), ...items, Buffer.from("u")]);
+    const number = Buffer.from([0x4b, 8]);
+    /** A frame stored in a memo entry, which it may overwrite. */
+    const frame = (name: string, entry: number) => {
+      const fields = [text("name"), text(name), text("filename"), text("a.py")];
+      return Buffer.concat([dictionary(...fields), Buffer.from([0x71, entry])]);
+    };
+    const event = (...more: readonly Uint8Array[]) => {
+      const fields = [text("action"), text("alloc"), text("addr"), number, text("size"), number];
+      const stack = Buffer.from([0x5d, 0x28, 0x68, 0, 0x68, 1, 0x65]);
+      return dictionary(...fields, ...more, text("frames"), stack);
+    };
+    const trace = [
+      event(text("a"), frame("first", 0), text("b"), frame("outer", 1)),
+      event(),
+      event(text("a"), frame("second", 0)),
+    ];
+    const [start, end] = [Buffer.from([0x80, 2, 0x7d, 0x28]), Buffer.from("eeu.")];
+    const lists = Buffer.concat([text("device_traces"), Buffer.from("](](")]);
+    const path = fileOf(Buffer.concat([start, lists, ...trace, end]));
+    const snapshot = await readSnapshot(path);
+    const names = [...snapshot.events.stack].map((stack) =>
+      gpuFramesOf(snapshot, stack).map((frame) => frame.function),
+    );
+    expect(names).toEqual([
+      ["first", "outer"],
+      ["first", "outer"],
+      ["second", "outer"],
+    ]);
+  });
+
   test("keeps what the program wrote outside the trace, and names unknown actions", async () => {
     const entry = { action: "alloc", addr: 512, size: 8, stream: 0, time_us: 1, frames: [] };
     const snapshot = await readSnapshot(

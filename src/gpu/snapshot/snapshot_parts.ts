@@ -45,7 +45,7 @@ export function readParts(
 
   function rows(key: number, kind: number): RowRange {
     const range = fields.has(key)
-      ? lists.rangeOf(fields.kinds[key] ?? 0, fields.values[key] ?? 0, kind)
+      ? lists.rangeOf(fields.kind(key), fields.value(key), kind)
       : { kind, first: 0, count: 0 };
     if (range === undefined) {
       throw machine.damaged(`"${KEYS[key]}" has an unexpected value`);
@@ -54,21 +54,21 @@ export function readParts(
   }
 
   function traces(key: number): readonly RowRange[] {
-    const kind = fields.kinds[key] ?? 0;
-    if (!fields.has(key) || kind === Kind.openList || kind === Kind.none) {
+    const kind = fields.kind(key);
+    if (kind === Kind.openList || kind === Kind.none) {
       return [];
     }
     if (kind !== Kind.traces) {
       throw machine.damaged(`"${KEYS[key]}" has an unexpected value`);
     }
-    return lists.tracesOf(fields.values[key] ?? 0);
+    return lists.tracesOf(fields.value(key));
   }
 
   /** One list of entries, or, for devices, a list of such lists, which are concatenated. */
   function hostTrace(): RowRange {
     const key = KEY.host_traces;
     const one = fields.has(key)
-      ? lists.rangeOf(fields.kinds[key] ?? 0, fields.values[key] ?? 0, Kind.event)
+      ? lists.rangeOf(fields.kind(key), fields.value(key), Kind.event)
       : undefined;
     const all = one === undefined ? traces(key).filter(({ count }) => count > 0) : [one];
     return {

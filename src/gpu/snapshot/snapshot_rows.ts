@@ -1,55 +1,52 @@
 /** The rows into which a snapshot's dictionaries are converted while its pickle is read. */
 import { BlockState, GpuAction } from "../../model/gpu/gpu_snapshot.js";
-import {
-  piecesOfFloat64,
-  piecesOfInt32,
-  piecesOfUint8,
-  piecesOfUint16,
-  piecesOfUint32,
-} from "./piece_column.js";
+import { PieceTable } from "./piece_table.js";
 
 export class SnapshotRows {
-  readonly events = {
-    action: piecesOfUint8(),
-    address: piecesOfFloat64(),
-    size: piecesOfFloat64(),
-    stream: piecesOfUint16(),
-    timeUs: piecesOfFloat64(),
-    stack: piecesOfUint32(),
-    metadata: piecesOfUint32(),
-    category: piecesOfUint32(),
-    pool: piecesOfUint32(),
-  };
-  readonly segments = {
-    device: piecesOfInt32(),
-    address: piecesOfFloat64(),
-    size: piecesOfFloat64(),
-    allocated: piecesOfFloat64(),
-    active: piecesOfFloat64(),
-    requested: piecesOfFloat64(),
-    stream: piecesOfUint16(),
-    pool: piecesOfUint32(),
-    type: piecesOfUint32(),
-    expandable: piecesOfUint8(),
-    firstBlock: piecesOfUint32(),
-    blockCount: piecesOfUint32(),
-  };
+  readonly events = new PieceTable((rows) => ({
+    action: new Uint8Array(rows),
+    address: new Float64Array(rows),
+    size: new Float64Array(rows),
+    stream: new Uint16Array(rows),
+    timeUs: new Float64Array(rows),
+    stack: new Uint32Array(rows),
+    metadata: new Uint32Array(rows),
+    category: new Uint32Array(rows),
+    pool: new Uint32Array(rows),
+  }));
+  readonly segments = new PieceTable((rows) => ({
+    device: new Int32Array(rows),
+    address: new Float64Array(rows),
+    size: new Float64Array(rows),
+    allocated: new Float64Array(rows),
+    active: new Float64Array(rows),
+    requested: new Float64Array(rows),
+    stream: new Uint16Array(rows),
+    pool: new Uint32Array(rows),
+    type: new Uint32Array(rows),
+    expandable: new Uint8Array(rows),
+    firstBlock: new Uint32Array(rows),
+    blockCount: new Uint32Array(rows),
+  }));
   /** `address` is NaN if the version omits it; blocks then follow one another. */
-  readonly blocks = {
-    address: piecesOfFloat64(),
-    size: piecesOfFloat64(),
-    requested: piecesOfFloat64(),
-    state: piecesOfUint8(),
-    stack: piecesOfUint32(),
-  };
+  readonly blocks = new PieceTable((rows) => ({
+    address: new Float64Array(rows),
+    size: new Float64Array(rows),
+    requested: new Float64Array(rows),
+    state: new Uint8Array(rows),
+    stack: new Uint32Array(rows),
+  }));
   /** The allocation history of a block in torch up to 2.0, newest first. */
-  readonly histories = { size: piecesOfFloat64(), stack: piecesOfUint32() };
-  readonly annotations = {
-    stage: piecesOfUint32(),
-    name: piecesOfUint32(),
-    device: piecesOfUint16(),
-    timeUs: piecesOfFloat64(),
-  };
+  readonly histories = new PieceTable((rows) => ({
+    size: new Float64Array(rows),
+    stack: new Uint32Array(rows),
+  }));
+  readonly annotations = new PieceTable((rows) => ({
+    stage: new Uint32Array(rows),
+    name: new Uint32Array(rows),
+    device: new Uint16Array(rows),
+    timeUs: new Float64Array(rows),
+  }));
 }
 
 const ACTIONS: Readonly<Record<string, GpuAction>> = {

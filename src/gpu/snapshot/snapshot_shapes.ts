@@ -11,7 +11,7 @@
  *   segments | device_traces          snapshot; host_segments and host_traces are pinned memory
  *   anything else                     record: its JSON as one interned string
  */
-import { itemAt } from "../../model/base/columns.js";
+import { float64At, itemAt, uint32At } from "../../model/base/columns.js";
 import { tooLarge } from "../../model/errors/errors.js";
 import { BlockState, GpuAction } from "../../model/gpu/gpu_snapshot.js";
 import { type Bracket, JsonRecords } from "../pickle/json_records.js";
@@ -19,6 +19,7 @@ import type { PickleMachine, Shapes } from "../pickle/pickle_machine.js";
 import { StringPool } from "../pickle/string_pool.js";
 import { Kind } from "../pickle/token.js";
 import { DictionaryFields } from "./dictionary_fields.js";
+import { rowInPiece } from "./piece_table.js";
 import { KEY } from "./snapshot_keys.js";
 import { type Parts, type RowRange, readParts } from "./snapshot_parts.js";
 import { actionOf, SnapshotRows, stateOf } from "./snapshot_rows.js";
@@ -73,9 +74,11 @@ export class SnapshotShapes implements Shapes {
         : this.#block(machine, state);
     }
     if (this.#fields.has(KEY.real_size) && this.#fields.has(KEY.addr)) {
-      this.rows.histories.size.push(this.#fields.size(machine, KEY.real_size));
-      this.rows.histories.stack.push(this.#stack());
-      return this.#row(Kind.history, this.rows.histories.size.length);
+      const { histories } = this.rows;
+      const row = histories.append();
+      histories.piece.size[row] = this.#fields.size(machine, KEY.real_size);
+      histories.piece.stack[row] = this.#stack();
+      return this.#row(Kind.history, histories.length);
     }
     if (
       this.#fields.has(KEY.stage) &&
@@ -140,9 +143,7 @@ export class SnapshotShapes implements Shapes {
   }
 
   #stackAt(key: number): number {
-    return this.#fields.has(key) && this.#fields.kinds[key] === Kind.stack
-      ? (this.#fields.values[key] ?? 0)
-      : 0;
+    return this.#fields.kind(key) === Kind.stack ? this.#fields.value(key) : 0;
   }
 
   #backwardFrame(): number {
@@ -185,16 +186,18 @@ export class SnapshotShapes implements Shapes {
     const outOfMemory = action === GpuAction.outOfMemory && this.#fields.has(KEY.device_free);
     const figure = (key: number) =>
       other && !this.#fields.has(key) ? 0 : this.#fields.size(machine, key);
-    events.action.push(action);
-    events.address.push(figure(outOfMemory ? KEY.device_free : KEY.addr));
-    events.size.push(action === GpuAction.annotate ? 0 : figure(KEY.size));
-    events.stream.push(this.#stream(machine));
-    events.timeUs.push(this.#fields.finiteOr(KEY.time_us, 0));
-    events.stack.push(this.#stack());
-    events.metadata.push(this.#fields.textId(KEY.user_metadata));
-    events.category.push(this.#fields.textId(KEY.category));
-    events.pool.push(this.#fields.textId(KEY.pool_id));
-    return this.#row(Kind.event, events.action.length);
+    const row = events.append();
+    const { piece } = events;
+    piece.action[row] = action;
+    piece.address[row] = figure(outOfMemory ? KEY.device_free : KEY.addr);
+    piece.size[row] = action === GpuAction.annotate ? 0 : figure(KEY.size);
+    piece.stream[row] = this.#stream(machine);
+    piece.timeUs[row] = this.#fields.finiteOr(KEY.time_us, 0);
+    piece.stack[row] = this.#stack();
+    piece.metadata[row] = this.#fields.textId(KEY.user_metadata);
+    piece.category[row] = this.#fields.textId(KEY.category);
+    piece.pool[row] = this.#fields.textId(KEY.pool_id);
+    return this.#row(Kind.event, events.length);
   }
 
   /** Each action name is decoded only once. */
@@ -213,13 +216,13 @@ export class SnapshotShapes implements Shapes {
 
   #frame(machine: PickleMachine): number {
     const { name, filename } = KEY;
-    if (this.#fields.kinds[name] !== Kind.string || this.#fields.kinds[filename] !== Kind.string) {
+    if (this.#fields.kind(name) !== Kind.string || this.#fields.kind(filename) !== Kind.string) {
       throw machine.damaged("a frame has no name");
     }
     const line = this.#fields.numberOr(KEY.line, 0);
     this.result = this.stacks.frame(
-      this.#fields.values[name] ?? 0,
-      this.#fields.values[filename] ?? 0,
+      this.#fields.value(name),
+      this.#fields.value(filename),
       line >= 0 && line < 2 ** 32 ? Math.floor(line) : 0,
     );
     return Kind.frame;
@@ -228,43 +231,39 @@ export class SnapshotShapes implements Shapes {
   #segment(machine: PickleMachine): number {
     const { segments } = this.rows;
     const blocks = this.#fields.has(KEY.blocks)
-      ? this.rangeOf(
-          this.#fields.kinds[KEY.blocks] ?? 0,
-          this.#fields.values[KEY.blocks] ?? 0,
-          Kind.block,
-        )
+      ? this.rangeOf(this.#fields.kind(KEY.blocks), this.#fields.value(KEY.blocks), Kind.block)
       : { first: 0, count: 0 };
     if (blocks === undefined) {
       throw machine.damaged("a segment's blocks have another type");
     }
     let inBlocks = 0;
     for (let block = blocks.first; block < blocks.first + blocks.count; block++) {
-      inBlocks += this.rows.blocks.size.at(block);
+      inBlocks += float64At(this.rows.blocks.pieceOf(block).size, rowInPiece(block));
     }
     if (inBlocks > this.#fields.size(machine, KEY.total_size)) {
       throw machine.damaged(
-        `blocks of ${inBlocks} bytes in a segment of ${this.#fields.values[KEY.total_size] ?? 0}`,
+        `blocks of ${inBlocks} bytes in a segment of ${this.#fields.value(KEY.total_size)}`,
       );
     }
-    segments.device.push(this.#device(machine));
-    segments.address.push(this.#fields.size(machine, KEY.address));
-    segments.size.push(this.#fields.size(machine, KEY.total_size));
-    segments.allocated.push(this.#fields.numberOr(KEY.allocated_size, Number.NaN));
-    segments.active.push(this.#fields.numberOr(KEY.active_size, Number.NaN));
-    segments.requested.push(this.#fields.numberOr(KEY.requested_size, Number.NaN));
-    segments.stream.push(this.#stream(machine));
-    segments.pool.push(this.#fields.textId(KEY.segment_pool_id));
-    segments.type.push(this.#fields.textId(KEY.segment_type));
-    segments.expandable.push(this.#numberOrTrue(KEY.is_expandable));
-    segments.firstBlock.push(blocks.first);
-    segments.blockCount.push(blocks.count);
-    return this.#row(Kind.segment, segments.size.length);
+    const row = segments.append();
+    const { piece } = segments;
+    piece.device[row] = this.#device(machine);
+    piece.address[row] = this.#fields.size(machine, KEY.address);
+    piece.size[row] = this.#fields.size(machine, KEY.total_size);
+    piece.allocated[row] = this.#fields.numberOr(KEY.allocated_size, Number.NaN);
+    piece.active[row] = this.#fields.numberOr(KEY.active_size, Number.NaN);
+    piece.requested[row] = this.#fields.numberOr(KEY.requested_size, Number.NaN);
+    piece.stream[row] = this.#stream(machine);
+    piece.pool[row] = this.#fields.textId(KEY.segment_pool_id);
+    piece.type[row] = this.#fields.textId(KEY.segment_type);
+    piece.expandable[row] = this.#numberOrTrue(KEY.is_expandable);
+    piece.firstBlock[row] = blocks.first;
+    piece.blockCount[row] = blocks.count;
+    return this.#row(Kind.segment, segments.length);
   }
 
   #numberOrTrue(key: number): number {
-    return this.#fields.has(key) && this.#fields.kinds[key] === Kind.boolean
-      ? (this.#fields.values[key] ?? 0)
-      : 0;
+    return this.#fields.kind(key) === Kind.boolean ? this.#fields.value(key) : 0;
   }
 
   #block(machine: PickleMachine, state: BlockState): number {
@@ -273,39 +272,41 @@ export class SnapshotShapes implements Shapes {
     let stack = this.#stack();
     let requested = this.#fields.numberOr(KEY.requested_size, Number.NaN);
     const newest = this.#fields.has(KEY.history)
-      ? this.rangeOf(
-          this.#fields.kinds[KEY.history] ?? 0,
-          this.#fields.values[KEY.history] ?? 0,
-          Kind.history,
-        )
+      ? this.rangeOf(this.#fields.kind(KEY.history), this.#fields.value(KEY.history), Kind.history)
       : undefined;
     if (newest !== undefined && newest.count > 0) {
-      stack = stack === 0 ? histories.stack.at(newest.first) : stack;
-      requested = Number.isNaN(requested) ? histories.size.at(newest.first) : requested;
+      const piece = histories.pieceOf(newest.first);
+      const row = rowInPiece(newest.first);
+      stack = stack === 0 ? uint32At(piece.stack, row) : stack;
+      requested = Number.isNaN(requested) ? float64At(piece.size, row) : requested;
     }
     const used = state !== BlockState.inactive;
     if (used && (requested < 0 || requested > size)) {
       throw machine.damaged(`a block of ${size} bytes has a requested size of ${requested}`);
     }
     const asked = Number.isNaN(requested) ? size : requested;
-    blocks.address.push(
-      this.#fields.has(KEY.address) ? this.#fields.size(machine, KEY.address) : Number.NaN,
-    );
-    blocks.size.push(size);
+    const row = blocks.append();
+    const { piece } = blocks;
+    piece.address[row] = this.#fields.has(KEY.address)
+      ? this.#fields.size(machine, KEY.address)
+      : Number.NaN;
+    piece.size[row] = size;
     // A free block still contains its last requested size.
-    blocks.requested.push(used ? asked : 0);
-    blocks.state.push(state);
-    blocks.stack.push(stack);
-    return this.#row(Kind.block, blocks.size.length);
+    piece.requested[row] = used ? asked : 0;
+    piece.state[row] = state;
+    piece.stack[row] = stack;
+    return this.#row(Kind.block, blocks.length);
   }
 
   #annotation(machine: PickleMachine): number {
     const { annotations } = this.rows;
-    annotations.stage.push(this.#fields.textId(KEY.stage));
-    annotations.name.push(this.#fields.textId(KEY.name));
-    annotations.device.push(this.#device(machine));
-    annotations.timeUs.push(this.#fields.finiteOr(KEY.time_us, 0));
-    return this.#row(Kind.annotation, annotations.timeUs.length);
+    const row = annotations.append();
+    const { piece } = annotations;
+    piece.stage[row] = this.#fields.textId(KEY.stage);
+    piece.name[row] = this.#fields.textId(KEY.name);
+    piece.device[row] = this.#device(machine);
+    piece.timeUs[row] = this.#fields.finiteOr(KEY.time_us, 0);
+    return this.#row(Kind.annotation, annotations.length);
   }
 
   #snapshot(machine: PickleMachine): number {
