@@ -68,6 +68,7 @@ async function underAgent(
         await onProgress(Math.min(elapsedMs, forMs) / 1000, forMs / 1000);
         return false;
       },
+      onLookup() {},
     });
     const evidence = await evidenceOf(result.open(), async () => {});
     return options.probe ? await probed(evidence, pid, until) : evidence;
