@@ -356,7 +356,7 @@ async function record(
     place.pool.setLease(
       stood && place.pool.header().leaseUntilMs === 0 ? 0 : monotonicMs() + LAST_LEASE_MS,
     );
-    await recorder.concludeLeft(onLookup);
+    await recorder.concludeLeft(onLookup, options.until);
   }
   writer.close();
   place.setOrphan("");

@@ -206,10 +206,10 @@ export class Recorder {
    * Ends the recording of a program that was left. `onLookup`: called before it waits for a running holder lookup, which
    * needs no agent; without it, it does not wait.
    */
-  async concludeLeft(onLookup: (() => void) | undefined): Promise<void> {
+  async concludeLeft(onLookup: (() => void) | undefined, until?: AbortSignal): Promise<void> {
     if (onLookup !== undefined && this.#suspects.isBusy) {
       onLookup();
-      await this.#suspects.settled();
+      await this.#suspects.settled(until ?? new AbortController().signal);
     }
     const timeMs = this.#leftMs;
     this.#closeLookups(timeMs);

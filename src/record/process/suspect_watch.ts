@@ -83,6 +83,8 @@ const LAST_MS: Millis = 3_000;
 /** How long to wait for a lookup after the program has ended. */
 const LONGEST_MS: Millis = 15_000;
 const LONGEST_FIRST_MS: Millis = 30_000;
+/** A program that was left runs on, and the user may interrupt; on a busy machine the lookup has little CPU time. */
+const LONGEST_LEFT_MS: Millis = 60_000;
 /** Share of a site's kept bytes. */
 const MOST_IMPORTED = 0.5;
 /** Too little to look up. */
@@ -242,19 +244,22 @@ export class SuspectWatch {
     return this.#worker !== null;
   }
 
-  /** Waits for a running lookup or until the time is over; the very first may take longer. */
-  settled(): Promise<void> {
+  /** Waits for a running lookup or until the time is over; the very first may take longer, unless `until` aborts. */
+  settled(until?: AbortSignal): Promise<void> {
     const worker = this.#worker;
-    const longestMs = this.#costMs === null ? LONGEST_FIRST_MS : LONGEST_MS;
+    const firstMs = until === undefined ? LONGEST_FIRST_MS : LONGEST_LEFT_MS;
+    const longestMs = this.#costMs === null ? firstMs : LONGEST_MS;
     if (worker === null) {
       return Promise.resolve();
     }
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, longestMs);
-      worker.once("exit", () => {
+      const end = () => {
         clearTimeout(timer);
         resolve();
-      });
+      };
+      worker.once("exit", end);
+      until?.addEventListener("abort", end, { once: true });
     });
   }
 
