@@ -99,7 +99,7 @@ export interface AttachOptions extends RecordingStart {
   readonly onRecording?: (entered: RemoteAnswer, recordingPath: string) => void;
   /**
    * Called if the end waits for a holder lookup; the process has been left by then. Without it, the end does not wait,
-   * nor make a first lookup.
+   * nor makes a last lookup.
    */
   readonly onLookup?: () => void;
 }

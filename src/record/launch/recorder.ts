@@ -194,8 +194,8 @@ export class Recorder {
   }
 
   /**
-   * The program continues and is left: writes its current profile. `looksUp`: starts a first holder lookup if none was
-   * made. Call `concludeLeft` after it.
+   * The program continues and is left: writes its current profile. `looksUp`: starts a holder lookup if a
+   * growing site has no known holder. Call `concludeLeft` after it.
    */
   leave(looksUp: boolean): void {
     this.#leftMs = this.#stop("end", looksUp);

@@ -78,7 +78,7 @@ const NO_METRICS: ReadonlySet<Metric> = new Set();
 const NEEDED_OF_MEMORY = 0.75;
 /** With five million objects, the most that are looked up, whatever their buffers hold. */
 const MOST_NEEDED_BYTES: Bytes = 500 * 2 ** 20;
-/** CPU time for a lookup at the end, if it is the first. */
+/** CPU time for a lookup at the end. */
 const LAST_MS: Millis = 3_000;
 /** How long to wait for a lookup after the program has ended. */
 const LONGEST_MS: Millis = 15_000;
@@ -185,14 +185,13 @@ export class SuspectWatch {
   }
 
   /**
-   * `isLast`: the program runs on, but is left after this snapshot. Then only a first lookup is still made, whatever
-   * the budget has left: without any, a verdict cannot distinguish kinds of leaks.
+   * `isLast`: the program runs on, but is left after this snapshot. Then a lookup is made only if a site may leak whose
+   * holder is unknown, but whatever the budget has left: without it, a verdict cannot distinguish kinds of leaks.
    */
   snapshotTaken(taken: TakenSnapshot, agents: AgentsKnow, elapsedMs: Millis, isLast = false): void {
     this.#builder.add({ ...taken.tables, ...taken.snapshot });
     this.#sharedLookedUp ||= this.#showsSharing(elapsedMs);
-    const isTooLate = isLast && this.#lookedUp.size > 0;
-    if (!this.#isDue(elapsedMs, true) || this.#worker !== null || isTooLate) {
+    if (!this.#isDue(elapsedMs, true) || this.#worker !== null) {
       return;
     }
     const judged = judgeSites(this.#builder.build(), this.#options.startMs).filter(
@@ -213,8 +212,11 @@ export class SuspectWatch {
     const isKnown =
       growing.size + shared.length === 0 &&
       sites.filter(isSuspect).every(({ site }) => this.#explained.has(site.key));
+    if (isLast && (isKnown || !suspected)) {
+      return;
+    }
     const mostMs =
-      isLast && suspected && !this.#lacksMemory(elapsedMs)
+      isLast && !this.#lacksMemory(elapsedMs)
         ? LAST_MS
         : this.#affordedMs(elapsedMs, suspected && !isKnown);
     this.#delaysSuspects = suspected && !isKnown && mostMs === null;
