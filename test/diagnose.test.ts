@@ -232,6 +232,15 @@ test("a live process: only from outside, and it keeps running", async () => {
   expect(child.exitCode).toBeNull();
 });
 
+test("a process that does not run Python is refused at once, unless it is to be watched from outside", async () => {
+  const sleeping = spawn("sleep", ["600"], { stdio: "ignore" });
+  children.push(sleeping);
+  await once(sleeping, "spawn");
+  const { status, stdout, stderr } = await diagnose(String(sleeping.pid), "--quiet");
+  expect([status, stdout]).toEqual([4, ""]);
+  expect(stderr).toMatch(/^tidemark: TM-E022 no Python interpreter found in process \d+.*\n$/);
+});
+
 test.each([
   [["missing.tidemark"], 2, /TM-E003/],
   [["leaky.py"], 2, /TM-E007/],

@@ -61,6 +61,7 @@ import type { LookupRequest, LookupSite, SampledStack, UnsampledTraces } from ".
 import { structureOwners } from "./native_structures.js";
 import { stillReferenced } from "./still_referenced.js";
 import { stillRunning } from "./still_running.js";
+import { threadLocals } from "./thread_locals.js";
 
 /**
  * If fewer than this share seem to be held, they are looked up again at once, provided the copy is not larger
@@ -313,7 +314,9 @@ function rowOf(
   // The holder of a few is not the holder of the site's memory.
   const ofMost = held >= LEAST_FOUND * looked ? heldNodes : [];
   const holder =
-    ofGraphs === null ? (holderOf(objects, ofMost) ?? cellResults(objects, ofMost)) : ofGraphs();
+    ofGraphs === null
+      ? (holderOf(objects, ofMost) ?? cellResults(objects, ofMost) ?? threadLocals(objects, ofMost))
+      : ofGraphs();
   const withGraph = heldNodes.filter((node) => isOfGraph(objects, node)).length;
   const graph = withGraph + (ofGraphs === null ? 0 : unknown);
   const counts = { looked, held, garbage, graph, unreferenced };

@@ -214,3 +214,33 @@ describe.each(
     expect(right.length, JSON.stringify(rows)).toBeGreaterThanOrEqual((LOOKS * 2) / 3);
   });
 });
+
+test.each(someInterpreters())(
+  "what many threads keep in the same local has them together as its holder, Python $version",
+  async (python) => {
+    const text = `
+parts = []
+def note(lines):
+    parts.append(id(lines[-1]))
+def watch(document):
+    lines = [f"{document} {n}" for n in range(50)]
+    note(lines)
+    threading.Event().wait()
+for n in range(12): threading.Thread(target=watch, args=(n,), daemon=True).start()
+while len(parts) < 12: pass
+say(parts)
+say({})
+`;
+    waiting = await startPython(python, text);
+    const addresses = waiting.said as unknown as number[];
+    const sites = [{ site: "watch", python: true, addresses, swelling: null }];
+    const row = lookUpHolders({ pid: waiting.pid, sites, unsampled: null }).batch?.rows[0];
+    expect(row).toMatchObject({ held: 12, type: "list", entries: 0, bound: 0 });
+    expect(row?.path).toEqual([
+      "each of 12 threads",
+      expect.stringMatching(/^frame watch \(/),
+      "local lines",
+    ]);
+    expect(row?.retainedBytes).toBeGreaterThan(12 * 50 * 50);
+  },
+);

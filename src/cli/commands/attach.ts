@@ -136,6 +136,11 @@ async function attach(given: Pid | undefined, options: AttachCommandOptions): Pr
       until,
       onWaiting: waitingLine(pid, options),
       ...progressReporter(pid, options, status),
+      onLookup() {
+        if (options.quiet !== true) {
+          printNote(`left process ${pid}; looking up what holds the growing memory.`);
+        }
+      },
       onRecording(entered, path) {
         if (options.quiet !== true) {
           printNote(

@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import type { Pid } from "../../model/base/units.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { statOf } from "../files/files.js";
 import type { CommandAbout } from "../options/about.js";
@@ -60,13 +61,23 @@ export function buildCommand(): Command {
   return command.helpCommand(false);
 }
 
+function gpuPid(text: string): Pid {
+  try {
+    return parsePid(text);
+  } catch {
+    throw badUsage(
+      `gpu takes a snapshot, or a process id such as 4242 (tidemark ps lists them), not '${text}'`,
+    );
+  }
+}
+
 async function gpu(paths: string[], options: GpuOptions): Promise<void> {
   const pid = paths.find((path) => /^\d+$/.test(path) && statOf(path) === undefined);
   if (pid !== undefined) {
     if (paths.length > 1) {
       throw badUsage("only one process can be shown at a time", `tidemark gpu ${pid}`);
     }
-    return showGpuProcess(parsePid(pid), options);
+    return showGpuProcess(gpuPid(pid), options);
   }
   await showSnapshots(paths, options);
 }

@@ -48,5 +48,6 @@ async function live(target: string, options: LiveOptions): Promise<void> {
     printJson({ ...document, sites: selectSites(document.sites, options) });
     return;
   }
+  openRecordingAt(path); // a file that is missing or is no recording is the first thing to report
   await showFullScreen(liveView(path, path, options));
 }

@@ -78,7 +78,7 @@ function plainWords(what: string, line: CommandLine): string {
   if (surplus !== undefined) {
     const [most, given] = surplus;
     const taken = most === "0" ? "no arguments" : most === "1" ? "1 argument" : `${most} arguments`;
-    return `${line.name} takes ${taken}, and ${given} are given`;
+    return `${line.name} takes ${taken}, and ${given} ${given === "1" ? "is" : "are"} given`;
   }
   return what.replace(/\.$/, "");
 }

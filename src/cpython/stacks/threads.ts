@@ -21,6 +21,9 @@ export interface PythonThread extends ThreadState {
   readonly holdsGil: boolean;
 }
 
+/** The kernel names the main thread after the program; threading, once it is imported, names it so. */
+const MAIN_THREAD = "MainThread";
+
 /** All threads of all interpreters, oldest first. Throws TM-E024. */
 export function listThreads(python: PythonRuntime): PythonThread[] {
   const { pid } = python.memory;
@@ -33,7 +36,7 @@ export function listThreads(python: PythonRuntime): PythonThread[] {
       return {
         ...state,
         task,
-        name: names.get(state.pthread) ?? task?.name ?? "",
+        name: names.get(state.pthread) ?? (task?.tid === pid ? MAIN_THREAD : (task?.name ?? "")),
         holdsGil: state.address === holder,
       };
     });

@@ -82,7 +82,8 @@ export const ledgerParts: Rule = {
       (first.covered < LEAST_COVERED_OF_FREE || !isFirm(target.growth("rssBytes")));
     const isRead = kind === "file-growth" && !mapsMore(target);
     const isMomentary = kind === "allocator-retention" && !staysFree(observations, first.rise);
-    if (suspects.length > 0 || isEarly || isRead || isMomentary) {
+    const isBounded = boundedRise(observations, first) >= LEAST_BOUNDED * first.rise;
+    if (suspects.length > 0 || isBounded || isEarly || isRead || isMomentary) {
       return silent(detail);
     }
     if (evidence.sites && first.part === "python.used") {
@@ -128,6 +129,11 @@ export const ledgerParts: Rule = {
 /** False if private memory followed the live allocations: then the newest ledger was read while much had just been freed. */
 function staysFree({ unused }: Observations, rise: Bytes): boolean {
   return unused === null || unused.keptBytes >= LEAST_UNUSED * rise;
+}
+
+/** What containers with a known bound gained in the ledgers' time. */
+function boundedRise({ bounded }: Observations, { spanMs }: PartGrowth): Bytes {
+  return bounded.reduce((sum, { suspect }) => sum + suspect.slope, 0) * spanMs;
 }
 
 interface BoundedRise {

@@ -10,7 +10,7 @@ import { type Rule, silent } from "./rule.js";
 export const plateau: Rule = {
   name: "plateau",
   judge(observations) {
-    const { sites, evidence } = observations;
+    const { sites, suspects, evidence } = observations;
     if (!evidence.sites) {
       return null;
     }
@@ -28,11 +28,20 @@ export const plateau: Rule = {
     const where = frameText(headlineOf(full.site));
     const holds = formatBytesBriefly(full.site.liveBytes.at(-1) ?? 0);
     const now = levelText(observations);
+    const isFilled = isFull(full, histories, evidence.window.startMs);
+    if (suspects.length > 0) {
+      // It neither explains nor contradicts the growth of the other sites, nor may it be part of what they keep.
+      return silent(
+        isFilled
+          ? `${where} filled to ${holds} and no longer grows.`
+          : `${where} keeps ${holds}, and grows more and more slowly.`,
+      );
+    }
     return {
       says: "no leak",
       kind: "cache-plateau",
       weight: 0.6,
-      ...(isFull(full, histories, evidence.window.startMs)
+      ...(isFilled
         ? {
             detail: `${where} filled to ${holds} and no longer grows.`,
             sentence: `A cache filled up: ${where} keeps ${holds}; ${now}.`,

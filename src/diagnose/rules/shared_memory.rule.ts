@@ -25,7 +25,7 @@ export const sharedMemory: Rule = {
         weight: 0.98,
         detail: `Shared memory grows by ${formatSlopeBriefly(mapped.slope)}, to ${formatBytesBriefly(mapped.level)} now.`,
         growth: mapped,
-        suspects: mappers(observations),
+        suspects: [...mappers(observations), ...anonymousMappers(observations, mapped)],
       };
     }
     if (!left) {
@@ -63,6 +63,16 @@ export const sharedMemory: Rule = {
     );
   },
 };
+
+/** What mapped blocks keep as a multiple of the growth of shared memory; with more, some of them are private. */
+const MOST_OF_SHARED = 1.3;
+
+/** Sites that keep anonymous mappings which are shared (`mmap.mmap(-1, n)`): this memory, not another leak's. */
+function anonymousMappers({ suspects }: Observations, { slope }: Growth): SiteJudgement[] {
+  const mapping = suspects.filter(({ site }) => site.domain === "mapped");
+  const kept = mapping.reduce((sum, suspect) => sum + suspect.slope, 0);
+  return kept <= MOST_OF_SHARED * slope ? mapping : [];
+}
 
 /**
  * Mapped bytes as a multiple of the growth of /dev/shm: each block is mapped once, or again to read it, plus

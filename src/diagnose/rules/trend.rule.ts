@@ -4,6 +4,8 @@ import {
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
+import { LEDGER_PARTS } from "../../model/profile/ledger.js";
+import { partGrowth } from "../evidence/ledger_growth.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
 import { isFirm, risesLate, smallestRise } from "../series/growth.js";
 import { type Swings, swingsOf, swingsText } from "../series/swings.js";
@@ -141,11 +143,12 @@ function undecided({ total, windowMs, evidence }: Observations): Finding {
   );
 }
 
-/** The trend alone does not show the kind of growth, so the finding asks for the evidence that would. */
-function grows({ total, suspects, evidence }: Observations): Finding {
+/** The trend alone does not show the kind of growth, so the finding asks for the evidence that would, if there is none. */
+function grows({ total, target, suspects, bounded, evidence }: Observations): Finding {
   const name = memoryName(total);
   const detail = `${name} grows by ${formatSlopeBriefly(total.slope)}, to ${formatBytesBriefly(levelNow(total))} now`;
-  return evidence.sites || suspects.length > 0
+  const isSplit = LEDGER_PARTS.some((part) => partGrowth(target, part) !== null);
+  return evidence.sites || isSplit || suspects.length + bounded.length > 0
     ? silent(`${detail}.`)
     : {
         says: "leak",

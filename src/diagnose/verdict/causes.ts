@@ -44,7 +44,10 @@ export function causesOf(findings: readonly Judged[]): Cause[] {
       const accused = finding.suspects ?? [];
       const { growth, explainedSlope } = finding;
       if (growth !== undefined) {
-        // It concerns separate memory: its suspects may lead to that memory, but what they keep is not part of it.
+        // It concerns separate memory: its suspects may lead to that memory, but only mappings are part of it.
+        for (const { site } of accused.filter((suspect) => suspect.site.domain === "mapped")) {
+          claimed.add(site.key);
+        }
         return [{ finding, slope: Math.max(0, explainedSlope ?? growth.slope), suspects: accused }];
       }
       const suspects = accused.filter(({ site }) => !claimed.has(site.key));

@@ -1,4 +1,5 @@
 import type { Millis } from "../../model/base/units.js";
+import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
 import { smallestRise } from "../series/growth.js";
@@ -8,6 +9,13 @@ import type { Judged } from "./causes.js";
 const AGAINST = 0.08;
 const LEAST_AGAINST = 0.5;
 const LEAST = 0.1;
+
+/** Reduction if no lookup shows whether Python objects, garbage or C code keep the suspects' memory. */
+const NOT_LOOKED_UP = 0.15;
+const KINDS_OF_HOLDING: ReadonlySet<VerdictKind | null> = new Set<VerdictKind>([
+  "python-leak",
+  "native-leak",
+]);
 
 /** Confidence that there is no growth, by the length of a window without growth. Interpolated between rows. */
 const CALM_BY_WINDOW: readonly (readonly [Millis, number])[] = [
@@ -38,8 +46,19 @@ export function confidenceOf(
   const own =
     decisive.kind === "steady"
       ? confidenceOfCalm(observations)
-      : decisive.weight - AGAINST * against.length;
+      : decisive.weight -
+        AGAINST * against.length -
+        (isNotLookedUp(decisive, observations) ? NOT_LOOKED_UP : 0);
   return Math.round(Math.max(LEAST, own) * 100) / 100;
+}
+
+function isNotLookedUp({ kind, suspects = [] }: Finding, observations: Observations): boolean {
+  return (
+    KINDS_OF_HOLDING.has(kind) &&
+    suspects.length > 0 &&
+    observations.evidence.sites !== undefined &&
+    suspects.every((suspect) => observations.holderOf(suspect) === null)
+  );
 }
 
 function confidenceOfCalm({ windowMs, total }: Observations): number {

@@ -1,13 +1,16 @@
+import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { Evidence } from "../evidence/evidence.js";
 
-/** Evidence that is missing, as sentences for the reader. */
-export function missingEvidence({
-  sites,
-  holders = [],
-  processes,
-  snapshots,
-  importedFrom,
-}: Evidence): string[] {
+/** Verdicts that accuse nothing, so nothing about holders is missing. */
+const CALM: ReadonlySet<VerdictKind> = new Set(["steady", "warm-up", "cache-plateau"]);
+/** The recorder has noted why there are none. */
+const NOTED = /^(?:No holders were looked up|The holders of growing sites)/;
+
+/** Evidence that the verdict lacks, as sentences for the reader. */
+export function missingEvidence(
+  { sites, holders = [], processes, snapshots, importedFrom, limits }: Evidence,
+  kind: VerdictKind,
+): string[] {
   const isPolled = processes.some(({ series }) => series.timesMs.length > 0);
   if (snapshots && !isPolled) {
     return []; // a snapshot alone does not show the host's memory
@@ -22,7 +25,7 @@ export function missingEvidence({
             ? "No agent ran, so allocation sites are not known."
             : `The file of ${importedFrom} contains no allocation sites.`,
         ]),
-    ...(holders.length > 0
+    ...(holders.length > 0 || CALM.has(kind) || limits.some((limit) => NOTED.test(limit))
       ? []
       : [
           importedFrom === undefined

@@ -87,7 +87,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
         : adviceOf(decisive, kind, observations)),
       ...findings.flatMap(({ finding }) => finding.beside ?? []),
     ],
-    limits: [...evidence.limits, ...missingEvidence(evidence)],
+    limits: [...evidence.limits, ...missingEvidence(evidence, kind)],
   };
   return withSelection(withMemoryEnd(document, observations), observations);
 }

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { diagnose, type Evidence } from "../../diagnose/index.js";
-import { hasEnded, readInterpreter, readStat } from "../../linux/index.js";
+import { descendantsOf, hasEnded, readInterpreter, readStat } from "../../linux/index.js";
 import { formatDuration } from "../../model/base/numbers.js";
 import type { Millis, OnProgress, Pid } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
@@ -68,11 +68,12 @@ async function underAgent(
         await onProgress(Math.min(elapsedMs, forMs) / 1000, forMs / 1000);
         return false;
       },
+      onLookup() {},
     });
     const evidence = await evidenceOf(result.open(), async () => {});
     return options.probe ? await probed(evidence, pid, until) : evidence;
   } catch (error) {
-    if (!(error instanceof TidemarkError) || until.aborted) {
+    if (!(error instanceof TidemarkError) || until.aborted || isOfNoPython(error, pid)) {
       throw error;
     }
     await onProgress(0, forMs / 1000);
@@ -82,6 +83,11 @@ async function underAgent(
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Neither the process nor one that it started runs Python, so there is nothing to diagnose. */
+function isOfNoPython({ id }: TidemarkError, pid: Pid): boolean {
+  return id === "TM-E022" && descendantsOf(pid).every((child) => readInterpreter(child) === null);
 }
 
 /** Adds the results of a probe, or a limit if the process no longer answers. */

@@ -193,6 +193,19 @@ describe("figures of the whole run", () => {
     ]);
   });
 
+  test("brief steps of a launcher that never ran Python are neither listed nor missed", () => {
+    const lived = (ms: number) =>
+      smallWith({
+        processes: small.processes.map((process, n) =>
+          n === 0 ? process : { ...process, startedMs: START_MS, endedMs: START_MS + ms },
+        ),
+      });
+    const { processes, limits } = summarize(lived(300), "end");
+    expect(processes.map(({ pid }) => pid)).toEqual([100]);
+    expect(limits.join()).not.toContain("no profile");
+    expect(summarize(lived(2_000), "end").processes).toHaveLength(2);
+  });
+
   test("no number is NaN, and everything is JSON", () => {
     for (const moment of ["end", "peak"] as const) {
       const text = JSON.stringify(summarize(small, moment));

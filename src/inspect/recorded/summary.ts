@@ -2,7 +2,7 @@ import { levelAtEnd, type TotalGrowth, totalGrowth } from "../../diagnose/index.
 import { float64At } from "../../model/base/columns.js";
 import { unseenUpToBytes } from "../../model/base/interval.js";
 import { formatBytes } from "../../model/base/numbers.js";
-import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { nothingThere } from "../../model/errors/errors.js";
 import type { Profile } from "../../model/profile/profile.js";
@@ -65,9 +65,12 @@ export function summarize(
     ...(peak === null ? {} : { livePeakMs: peak.timeMs }),
     rss: treeRss(recording),
     ...treePss(recording),
-    processes: recording.processes.map((process, index) => {
+    processes: recording.processes.flatMap((process, index) => {
       const series = recording.series[index];
-      return {
+      if (isOfLauncher(recording, index)) {
+        return [];
+      }
+      const row = {
         pid: process.pid,
         parentPid: process.parentPid,
         command: [...process.command],
@@ -86,6 +89,7 @@ export function summarize(
         profiled: process.profiled,
         ...(typeof process.rank === "number" ? { rank: process.rank } : {}),
       };
+      return [row];
     }),
     ...(where.length === 0 ? {} : { where: conditionText(where) }),
     ...groupsOf(recording, profile, peak, by),
@@ -97,6 +101,25 @@ export function summarize(
     ...(recording.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(whole) }),
     limits: [...recording.limits, ...inexact(recording), ...unprofiled(recording)],
   };
+}
+
+/** A program that never ran Python, and was so brief and small, is a step of a launcher (a pyenv shim, a shell script). */
+const BRIEF_MS: Millis = 1_000;
+const SMALL_BYTES: Bytes = 16 * 2 ** 20;
+
+/** Whether the process is left out of the list of processes. The recorded program itself never is. */
+function isOfLauncher({ processes, series, endMs }: Recording, index: number): boolean {
+  const process = processes[index];
+  return (
+    process !== undefined &&
+    index > 0 &&
+    process.python === "" &&
+    process.endedMs !== null &&
+    process.endedMs < endMs &&
+    process.endedMs - process.startedMs < BRIEF_MS &&
+    highest(series[index], "rssBytes").value < SMALL_BYTES &&
+    highest(series[index], "vmHwmBytes").value < SMALL_BYTES
+  );
 }
 
 /** Nothing if copies were not counted. */
@@ -337,7 +360,9 @@ function inexact(recording: Recording): string[] {
 }
 
 /** Only if an agent was meant to run; otherwise a limit already gives the reason. */
-function unprofiled({ meta, processes }: Recording): string[] {
+function unprofiled(recording: Recording): string[] {
+  const { meta } = recording;
+  const processes = recording.processes.filter((_, index) => !isOfLauncher(recording, index));
   const without = processes.filter((process) => !process.profiled);
   if (meta.periodBytes === 0 || without.length === 0) {
     return [];

@@ -97,6 +97,11 @@ export interface AttachOptions extends RecordingStart {
   readonly until?: AbortSignal;
   readonly onWaiting?: (doing: string) => void;
   readonly onRecording?: (entered: RemoteAnswer, recordingPath: string) => void;
+  /**
+   * Called if the end waits for a holder lookup; the process has been left by then. Without it, the end does not wait,
+   * nor makes a last lookup.
+   */
+  readonly onLookup?: () => void;
 }
 
 export interface AttachResult {
@@ -344,12 +349,14 @@ async function record(
   if (ended) {
     await recorder.finish(null);
   } else {
-    recorder.leave();
+    const onLookup = options.until?.aborted ? undefined : options.onLookup;
+    recorder.leave(onLookup !== undefined);
     detachPauseMs = stood ? 0 : await leave(pid, notes);
     // Forked children disarm themselves; an agent that was armed without a recorder continues without one.
     place.pool.setLease(
       stood && place.pool.header().leaseUntilMs === 0 ? 0 : monotonicMs() + LAST_LEASE_MS,
     );
+    await recorder.concludeLeft(onLookup, options.until);
   }
   writer.close();
   place.setOrphan("");

@@ -70,6 +70,7 @@ export class Recorder {
   #pendingMetrics: MetricRow[] = [];
   #flushedMs = 0;
   #isStopped = false;
+  #leftMs: TimeMs = 0;
   #nextRoomCheckMs: Millis = 0;
   #leaveForMemory!: (room: { readonly roomBytes: Bytes }) => void;
   /** At the end of the last step: CPU time of this process, and whether a lookup was running. */
@@ -152,7 +153,7 @@ export class Recorder {
     this.#flush(timeMs);
     // A running lookup may still finish, because its copy of the heap outlives the program.
     await this.#suspects.settled();
-    this.#suspects.close(monotonicMs() - this.#startMs, timeMs);
+    this.#closeLookups(timeMs);
     this.#leaveBudget();
     writer.end({
       timeMs,
@@ -185,16 +186,33 @@ export class Recorder {
 
   /** The program continues without a recorder; its guard keeps the profile. `why`: a sentence. */
   handOver(why: string): void {
-    const timeMs = this.#stop("poll");
+    const timeMs = this.#stop("poll", false);
     this.#options.writer.limits(timeMs, [why]);
+    this.#closeLookups(timeMs);
     this.#options.pool?.keepWithoutLease();
     this.#options.pool?.close();
   }
 
-  /** The program continues and is left: writes its current profile and ends the recording. */
-  leave(): void {
-    const timeMs = this.#stop("end");
+  /**
+   * The program continues and is left: writes its current profile. `looksUp`: starts a holder lookup if a
+   * growing site has no known holder. Call `concludeLeft` after it.
+   */
+  leave(looksUp: boolean): void {
+    this.#leftMs = this.#stop("end", looksUp);
     this.#options.pool?.close();
+  }
+
+  /**
+   * Ends the recording of a program that was left. `onLookup`: called before it waits for a running holder lookup, which
+   * needs no agent; without it, it does not wait.
+   */
+  async concludeLeft(onLookup: (() => void) | undefined, until?: AbortSignal): Promise<void> {
+    if (onLookup !== undefined && this.#suspects.isBusy) {
+      onLookup();
+      await this.#suspects.settled(until ?? new AbortController().signal);
+    }
+    const timeMs = this.#leftMs;
+    this.#closeLookups(timeMs);
     this.#options.writer.end({
       timeMs,
       exitCode: null,
@@ -205,8 +223,8 @@ export class Recorder {
     });
   }
 
-  /** Stops recording after one last poll and snapshot of that kind. @returns their time. */
-  #stop(kind: "poll" | "end"): TimeMs {
+  /** Stops recording after one last poll and snapshot of that kind; `looksUp`: the holders, too. @returns their time. */
+  #stop(kind: "poll" | "end", looksUp: boolean): TimeMs {
     if (this.#timer) {
       clearTimeout(this.#timer);
       this.#timer = null;
@@ -216,11 +234,14 @@ export class Recorder {
     const elapsedMs = monotonicMs() - this.#startMs;
     this.#poll(elapsedMs, this.#polls.expensiveIsDue(elapsedMs));
     const timeMs = nowMs();
-    this.#takeSnapshot(kind, timeMs);
-    this.#suspects.close(elapsedMs, timeMs);
+    this.#takeSnapshot(kind, timeMs, looksUp);
     this.#flush(timeMs);
     this.#isStopped = true;
     return timeMs;
+  }
+
+  #closeLookups(timeMs: TimeMs): void {
+    this.#suspects.close(monotonicMs() - this.#startMs, timeMs);
   }
 
   /** CPU time of this process since the recorder was made. */
@@ -337,15 +358,15 @@ export class Recorder {
     this.#options.writer.memoryEnds(poll.timeMs, ends);
   }
 
-  #takeSnapshot(kind: "poll" | "peak" | "end", timeMs: TimeMs): void {
+  #takeSnapshot(kind: "poll" | "peak" | "end", timeMs: TimeMs, looksUp = kind !== "end"): void {
     const { pool, writer } = this.#options;
     const taken = pool?.snapshot(timeMs);
     if (pool && taken) {
       writer.events(timeMs, pool.takeEvents()); // up to the snapshot: no poll comes after the last one
       writer.snapshot(taken.tables, taken.snapshot, { kind, agent: taken.agent });
-      if (kind !== "end") {
+      if (looksUp) {
         const elapsedMs = monotonicMs() - this.#startMs;
-        this.#suspects.snapshotTaken(taken, pool, elapsedMs);
+        this.#suspects.snapshotTaken(taken, pool, elapsedMs, kind === "end");
       }
       writer.agentLimits(timeMs, taken.limits);
     }

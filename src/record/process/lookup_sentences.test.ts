@@ -17,10 +17,11 @@ test("a heap above the limit is not looked up again, or was not at all, and the 
   );
 });
 
-test("a lookup that was due but not made: how old the holders are, and what was short", () => {
-  expect(notMade(49_200, false)).toBe(
+test("a lookup that was due but has no result: how old the holders are, and what was short", () => {
+  expect(notMade(49_200, "budget")).toBe(
     "The holders are from 49 s before the end: a later lookup would have exceeded the recorder's CPU budget.",
   );
-  expect(notMade(49_200, true)).toMatch(/: too little memory was left for a later lookup\.$/);
-  expect(notMade(null, false)).toMatch(/^No holders were looked up: a lookup would/);
+  expect(notMade(49_200, "memory")).toMatch(/: too little memory was left for a later lookup\.$/);
+  expect(notMade(null, "budget")).toMatch(/^No holders were looked up: a lookup would/);
+  expect(notMade(null, "unfinished")).toMatch(/had not finished at the end/);
 });

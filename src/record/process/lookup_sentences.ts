@@ -3,16 +3,24 @@ import type { LookupAnswer } from "../../holders/lookup_request.js";
 import { formatDurationBriefly } from "../../model/base/numbers.js";
 import type { Millis, Objects, Pid } from "../../model/base/units.js";
 
-/** A due lookup was never made. `agoMs`: from the newest lookup to the end; null if there was none. */
-export function notMade(agoMs: Millis | null, lacksMemory: boolean): string {
+/** Why a due lookup has no result. */
+export type LookupObstacle = "memory" | "budget" | "unfinished";
+
+/** A due lookup has no result. `agoMs`: from the newest lookup to the end; null if there was none. */
+export function notMade(agoMs: Millis | null, obstacle: LookupObstacle): string {
   const known =
     agoMs === null
       ? "No holders were looked up"
       : `The holders are from ${formatDurationBriefly(agoMs)} before the end`;
   const which = agoMs === null ? "a lookup" : "a later lookup";
-  return lacksMemory
-    ? `${known}: too little memory was left for ${which}.`
-    : `${known}: ${which} would have exceeded the recorder's CPU budget.`;
+  switch (obstacle) {
+    case "memory":
+      return `${known}: too little memory was left for ${which}.`;
+    case "budget":
+      return `${known}: ${which} would have exceeded the recorder's CPU budget.`;
+    case "unfinished":
+      return `${known}: ${which} had not finished at the end, because the machine was busy.`;
+  }
 }
 
 /** The heap is not looked up again, or was not at all. `isFirst`: no earlier lookup found holders. */

@@ -33,7 +33,7 @@ import { isImport } from "../../model/documents/own_code.js";
 import type { ProfileTables } from "../../model/profile/profile.js";
 import type { Metric } from "../../model/profile/series.js";
 import { heldByPython, isHeldByNobody, isTorn, LEAST_HELD } from "../../recording/holder_reader.js";
-import type { CensusBatch, HolderBatch } from "../../recording/types.js";
+import type { CensusBatch, HolderBatch, HolderRow } from "../../recording/types.js";
 import type { MetricRow } from "../../recording/writer.js";
 import type { LiveSamples, Opening } from "../../segment/index.js";
 import type { CpuBudget } from "../budget/cpu_budget.js";
@@ -78,9 +78,13 @@ const NO_METRICS: ReadonlySet<Metric> = new Set();
 const NEEDED_OF_MEMORY = 0.75;
 /** With five million objects, the most that are looked up, whatever their buffers hold. */
 const MOST_NEEDED_BYTES: Bytes = 500 * 2 ** 20;
+/** CPU time for a lookup at the end. */
+const LAST_MS: Millis = 3_000;
 /** How long to wait for a lookup after the program has ended. */
 const LONGEST_MS: Millis = 15_000;
 const LONGEST_FIRST_MS: Millis = 30_000;
+/** A program that was left runs on, and the user may interrupt; on a busy machine the lookup has little CPU time. */
+const LONGEST_LEFT_MS: Millis = 60_000;
 /** Share of a site's kept bytes. */
 const MOST_IMPORTED = 0.5;
 /** Too little to look up. */
@@ -114,8 +118,8 @@ export class SuspectWatch {
   /** For the newest lookup: the length of the run, and whether the next should come soon. */
   #askedMs: Millis = 0;
   #again = false;
-  /** Sites whose holder a lookup has found. */
-  readonly #held = new Set<string>();
+  /** Sites for which a lookup has found a holder, or has shown that they have none. */
+  readonly #explained = new Set<string>();
   /** CPU time of the newest lookup; null: none has finished yet. */
   #costMs: Millis | null = null;
   /** Memory of the recorded program at the newest poll. */
@@ -125,7 +129,7 @@ export class SuspectWatch {
   /** The delayed one would look up a suspect whose holder is unknown. */
   #delaysSuspects = false;
   /** It waits for memory, or did so for a time. */
-  #lacksMemory = false;
+  #delaysForMemory = false;
   /** Memory available for this process and the program's growth, as last read. */
   roomBytes: Bytes = Number.POSITIVE_INFINITY;
   readonly #unsampled: UnsampledGrowth;
@@ -180,7 +184,11 @@ export class SuspectWatch {
     return elapsedMs >= SUSPECTED.firstMs && this.#forked.turnPrivate;
   }
 
-  snapshotTaken(taken: TakenSnapshot, agents: AgentsKnow, elapsedMs: Millis): void {
+  /**
+   * `isLast`: the program runs on, but is left after this snapshot. Then a lookup is made only if a site may leak whose
+   * holder is unknown, but whatever the budget has left: without it, a verdict cannot distinguish kinds of leaks.
+   */
+  snapshotTaken(taken: TakenSnapshot, agents: AgentsKnow, elapsedMs: Millis, isLast = false): void {
     this.#builder.add({ ...taken.tables, ...taken.snapshot });
     this.#sharedLookedUp ||= this.#showsSharing(elapsedMs);
     if (!this.#isDue(elapsedMs, true) || this.#worker !== null) {
@@ -202,8 +210,15 @@ export class SuspectWatch {
       return;
     }
     const isKnown =
-      growing.size + shared.length === 0 && sites.every(({ site }) => this.#held.has(site.key));
-    const mostMs = this.#affordedMs(elapsedMs, suspected && !isKnown);
+      growing.size + shared.length === 0 &&
+      sites.filter(isSuspect).every(({ site }) => this.#explained.has(site.key));
+    if (isLast && (isKnown || !suspected)) {
+      return;
+    }
+    const mostMs =
+      isLast && !this.#lacksMemory(elapsedMs)
+        ? LAST_MS
+        : this.#affordedMs(elapsedMs, suspected && !isKnown);
     this.#delaysSuspects = suspected && !isKnown && mostMs === null;
     if (mostMs !== null) {
       const live = agents.liveSamples().get(pid);
@@ -231,19 +246,22 @@ export class SuspectWatch {
     return this.#worker !== null;
   }
 
-  /** Waits for a running lookup or until the time is over; the very first may take longer. */
-  settled(): Promise<void> {
+  /** Waits for a running lookup or until the time is over; the very first may take longer, unless `until` aborts. */
+  settled(until?: AbortSignal): Promise<void> {
     const worker = this.#worker;
-    const longestMs = this.#costMs === null ? LONGEST_FIRST_MS : LONGEST_MS;
+    const firstMs = until === undefined ? LONGEST_FIRST_MS : LONGEST_LEFT_MS;
+    const longestMs = this.#costMs === null ? firstMs : LONGEST_MS;
     if (worker === null) {
       return Promise.resolve();
     }
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, longestMs);
-      worker.once("exit", () => {
+      const end = () => {
         clearTimeout(timer);
         resolve();
-      });
+      };
+      worker.once("exit", end);
+      until?.addEventListener("abort", end, { once: true });
     });
   }
 
@@ -281,14 +299,22 @@ export class SuspectWatch {
     return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter);
   }
 
+  /** Whether a due lookup has to wait for memory; notes it. */
+  #lacksMemory(elapsedMs: Millis): boolean {
+    const most = Math.min(MOST_NEEDED_BYTES, NEEDED_OF_MEMORY * this.#anonymousBytes);
+    if (this.roomBytes >= NEEDED_BYTES + most) {
+      return false;
+    }
+    this.#delayedMs ??= elapsedMs;
+    this.#delaysForMemory = true;
+    return true;
+  }
+
   /** CPU time for a due lookup; null if the budget has no room for it yet. `isUrgent`: a site may leak, and its holder
    * is unknown. */
   #affordedMs(elapsedMs: Millis, isUrgent: boolean): Millis | null {
     const { budget } = this.#options;
-    const most = Math.min(MOST_NEEDED_BYTES, NEEDED_OF_MEMORY * this.#anonymousBytes);
-    if (this.roomBytes < NEEDED_BYTES + most) {
-      this.#delayedMs ??= elapsedMs;
-      this.#lacksMemory = true;
+    if (this.#lacksMemory(elapsedMs)) {
       return null;
     }
     const expected = this.#costMs ?? EXPECTED_MS + EXPECTED_MS_A_BYTE * this.#anonymousBytes;
@@ -310,12 +336,14 @@ export class SuspectWatch {
     }
   }
 
-  /** Notes at the end that a lookup of suspects without a known holder was due and not made. */
+  /** Notes at the end that a lookup of suspects without a known holder was due, and not made or not finished. */
   #tellDelay(elapsedMs: Millis, timeMs: TimeMs): void {
     const waitedMs = elapsedMs - (this.#delayedMs ?? elapsedMs);
-    if (this.#delaysSuspects && waitedMs >= LEAST_DELAY_MS) {
+    const isUnfinished = this.#worker !== null && this.#lookedUp.size === 0;
+    if (isUnfinished || (this.#delaysSuspects && waitedMs >= LEAST_DELAY_MS)) {
       const agoMs = this.#lookedUp.size === 0 ? null : elapsedMs - this.#askedMs;
-      this.#options.addLimits(timeMs, [notMade(agoMs, this.#lacksMemory)]);
+      const obstacle = isUnfinished ? "unfinished" : this.#delaysForMemory ? "memory" : "budget";
+      this.#options.addLimits(timeMs, [notMade(agoMs, obstacle)]);
     }
   }
 
@@ -378,7 +406,7 @@ export class SuspectWatch {
   #ask(request: LookupRequest, elapsedMs: Millis, timeMs: TimeMs): void {
     this.#delayedMs = null;
     this.#delaysSuspects = false;
-    this.#lacksMemory = false;
+    this.#delaysForMemory = false;
     this.#askedMs = elapsedMs;
     const worker = startLookup(request);
     this.#worker = worker;
@@ -390,10 +418,8 @@ export class SuspectWatch {
       const unheld =
         heldByPython(rows, request.sites) < LEAST_HELD || rows.some((row) => isHeldByNobody(row));
       const first = (request.unsampled?.libraries.length ?? 0) > 0 && !this.#objectsCounted;
-      for (const { site, path } of rows) {
-        if (path.length > 0) {
-          this.#held.add(site);
-        }
+      for (const row of rows.filter(isExplained)) {
+        this.#explained.add(row.site);
       }
       this.#again = rows.some(isTorn) || (unheld && !this.#again) || first;
       this.#objectsCounted ||= first;
@@ -419,6 +445,11 @@ export class SuspectWatch {
       }
     });
   }
+}
+
+/** Whether a lookup answers what keeps a site's memory: a holder, garbage, or nothing in Python. */
+function isExplained({ path, looked, garbage, unreferenced = 0 }: HolderRow): boolean {
+  return path.length > 0 || (looked > 0 && 2 * (garbage + unreferenced) >= looked);
 }
 
 /**

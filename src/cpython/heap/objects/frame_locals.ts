@@ -113,6 +113,11 @@ export class FrameLocals {
     ];
   }
 
+  /** How many running frames have this text: "frame Watcher.run (watchers.py:11)". */
+  countOf(frame: string): number {
+    return this.#running.filter((running) => frameText("frame", running) === frame).length;
+  }
+
   /** The thread that runs a frame object; null if none does. */
   threadOf(object: Address): string | null {
     return this.#threads.get(this.#frameOf(object, "frame")) ?? null;

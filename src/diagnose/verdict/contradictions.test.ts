@@ -1,0 +1,69 @@
+import { expect, test } from "vitest";
+import { present } from "../../model/base/present.js";
+import { evidenceOf } from "../evidence/evidence.fixture.js";
+import { ruleFinding } from "./verdict.fixture.js";
+import { diagnose } from "./verdict.js";
+
+const LEAK = "anonRssBytes 40 + 1/s\nsite record keeps 1/s";
+
+function evidenceThatSays(text: string, says: string) {
+  return diagnose(evidenceOf(text)).evidence.filter((one) => one.says === says);
+}
+
+test("a site that fills up is no evidence against a leak elsewhere", () => {
+  const filled = `${LEAK}\nsite cache fills 20 by 15s\nholder record held=40 path=app>history`;
+  expect(ruleFinding("plateau", filled)).toMatchObject({ says: "silent", kind: null });
+  expect(evidenceThatSays(filled, "no leak")).toEqual([]);
+  expect(diagnose(evidenceOf(filled)).verdict.confidence).toBe(0.9);
+});
+
+test("growth in a container with a bound is no evidence of a leak, in the ledger and in RSS", () => {
+  const growing = "rssBytes 40 + 1/s\nanonRssBytes 30 + 1/s\nledger.python.used 20 + 1/s";
+  const held = "holder document held=40 path=app>document entries=900 bound=4000";
+  const bounded = `${growing}\nsite document keeps 1/s\n${held}`;
+  expect(diagnose(evidenceOf(bounded)).verdict.kind).toBe("cache-plateau");
+  expect(evidenceThatSays(bounded, "leak")).toEqual([]);
+  // A container with a bound that holds little does not excuse the rest.
+  const small = `${growing}\nsite document keeps 0.1/s\n${held}`;
+  expect(evidenceThatSays(small, "leak").map(({ rule }) => rule)).toContain("ledger-parts");
+});
+
+test("the trend does not ask for a ledger that was read", () => {
+  const rises = "rssBytes 40 + 1/s\nanonRssBytes 30 + 1/s";
+  const { sites: _, ...outside } = evidenceOf(`${rises}\nledger.malloc.used 20 + 1/s`);
+  const trend = diagnose(outside).evidence.find(({ rule }) => rule === "trend");
+  expect(present(trend).detail).not.toContain("ledger is needed");
+});
+
+test("anonymous shared mappings are counted once, as shared memory", () => {
+  const text = "shmemRssBytes 2 + 1/s\nrssBytes 30 + 1/s\nsite take keeps 1/s domain=mapped";
+  const { verdict, suspects, alsoFound } = diagnose(evidenceOf(text));
+  expect(verdict.kind).toBe("shm-growth");
+  expect(suspects[0]?.stack[0]?.function).toBe("take");
+  expect(alsoFound).toBeUndefined();
+  // Private mappings beside a little shared memory are a leak of their own.
+  const both = diagnose(
+    evidenceOf(`${text.replace("keeps 1/s", "keeps 4/s")}\nanonRssBytes 20 + 3/s`),
+  );
+  expect([both.verdict.kind, ...(both.alsoFound ?? []).map(({ kind }) => kind)]).toContain(
+    "shm-growth",
+  );
+  expect(both.suspects[0]?.stack[0]?.function).toBe("take");
+});
+
+test("without a lookup the kind of a leak is less certain", () => {
+  const looked = `${LEAK}\nholder record held=40 path=app>history`;
+  expect(diagnose(evidenceOf(looked)).verdict.confidence).toBe(0.9);
+  expect(diagnose(evidenceOf(LEAK)).verdict.confidence).toBe(0.75);
+});
+
+test("unknown holders are a limit of a verdict that accuses something, and are reported once", () => {
+  const limitsOf = (text: string, noted: readonly string[] = []) =>
+    diagnose({ ...evidenceOf(text), limits: noted }).limits.filter((limit) =>
+      /holder/i.test(limit),
+    );
+  expect(limitsOf(LEAK)).toHaveLength(1);
+  expect(limitsOf("anonRssBytes 40")).toEqual([]);
+  const noted = "No holders were looked up: too little memory was left for a lookup.";
+  expect(limitsOf(LEAK, [noted])).toEqual([noted]);
+});
