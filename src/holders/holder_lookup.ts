@@ -409,7 +409,7 @@ function wordsOf(
     type: best?.type ?? "",
     retainedBytes: best?.retainedBytes ?? 0,
     entries: best?.entries ?? 0,
-    bound: best ? boundOf(objects, best.node) : 0,
+    bound: best ? boundOf(objects, best) : 0,
     objects: best?.objects ?? 0,
   };
 }

@@ -5,16 +5,18 @@ import type { Address } from "../../../model/base/units.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { ObjectGraph } from "../graph/graph.js";
 import { readDictEntries, readKeys, readStr } from "../objects/small_objects.js";
+import type { FieldNames } from "./field_names.js";
 import { readIntAt } from "./values.js";
 
 const LONGEST_NAME = 200;
+/** An object with more is no instance with attributes, but keeps entries by name. */
+const MOST_ATTRIBUTES = 256;
 
 /** An integer at the end of an attribute path ("queue.length"); null if there is none. */
 export function countAt(objects: ObjectGraph, from: NodeId, way: string): number | null {
   // Small integers belong to the interpreter and are not nodes of the graph.
   const address = addressAt(objects, from, way);
-  const text = address !== null && isInt(objects, address) ? readIntAt(objects, address) : null;
-  return text === null ? null : Number(text);
+  return address === null ? null : intAt(objects, address);
 }
 
 /** The object that an attribute path leads to; null if one of the attributes is missing. */
@@ -31,6 +33,34 @@ export function addressAt(objects: ObjectGraph, from: NodeId, way: string): Addr
   return address;
 }
 
+/** Attributes of an instance by name, with the address of each value: in its dict, in the instance, and in its slots. */
+export function attributesOf(
+  objects: ObjectGraph,
+  node: NodeId,
+  fields: FieldNames,
+): Map<string, Address> {
+  const { copy, layout, graph } = objects;
+  const found = new Map<string, Address>(
+    fields.valuesOf(float64At(graph.address, node), uint32At(graph.type, node)),
+  );
+  // An object with a dict of its own may have no values in place.
+  const inItsDict = dictEntries(objects, node) ?? [];
+  const named = inItsDict.length > 0 ? inItsDict : [...valuesInPlace(objects, node)];
+  for (const { key, value } of named.slice(0, MOST_ATTRIBUTES)) {
+    const name = value > 0 ? readStr(copy, layout, key, LONGEST_NAME) : null;
+    if (name !== null) {
+      found.set(name, value);
+    }
+  }
+  return found;
+}
+
+/** An int that is no bool; null for any other object. */
+export function intAt(objects: ObjectGraph, address: Address): number | null {
+  const text = isInt(objects, address) ? readIntAt(objects, address) : null;
+  return text === null ? null : Number(text);
+}
+
 function isInt({ copy, types }: ObjectGraph, address: Address): boolean {
   const type = copy.word(address + 8);
   const row = types.find(type >>> 0, Math.floor(type / 2 ** 32));
@@ -41,15 +71,20 @@ function attributeOf(objects: ObjectGraph, node: NodeId, name: string): Address 
   return inDict(objects, node, name) ?? inPlace(objects, node, name);
 }
 
-function inDict({ copy, layout, types, graph }: ObjectGraph, node: NodeId, name: string) {
+function inDict(objects: ObjectGraph, node: NodeId, name: string) {
+  const { copy, layout } = objects;
+  return (
+    dictEntries(objects, node)?.find(({ key }) => readStr(copy, layout, key, LONGEST_NAME) === name)
+      ?.value ?? null
+  );
+}
+
+function dictEntries({ copy, layout, types, graph }: ObjectGraph, node: NodeId) {
   const object = float64At(graph.address, node);
   const row = uint32At(graph.type, node);
   const offset = types.of(row).managedDict ? -24 : types.of(row).dictOffset;
   const dict = offset === 0 ? 0 : copy.word(object + offset);
-  const entries = dict > 0 && dict % 8 === 0 ? readDictEntries(copy, layout, dict) : null;
-  return (
-    entries?.find(({ key }) => readStr(copy, layout, key, LONGEST_NAME) === name)?.value ?? null
-  );
+  return dict > 0 && dict % 8 === 0 ? readDictEntries(copy, layout, dict) : null;
 }
 
 function inPlace(objects: ObjectGraph, node: NodeId, name: string): Address | null {

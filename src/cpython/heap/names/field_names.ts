@@ -53,6 +53,14 @@ export class FieldNames {
     return field?.[1] ?? null;
   }
 
+  /** The fields of an object that are set. */
+  valuesOf(object: Address, row: TypeRow): [name: string, value: Address][] {
+    return this.#fieldsOf(row).flatMap(([offset, name]): [string, Address][] => {
+      const value = this.copy.word(object + offset);
+      return value > 0 ? [[name, value]] : [];
+    });
+  }
+
   #fieldsOf(row: TypeRow): Fields {
     let fields = this.#fields.get(row);
     if (fields === undefined) {
