@@ -28,6 +28,8 @@ const STEADY = 0.5;
 /** Load that was removed only in part can look like growth of this share of its range. */
 const LEAST_OF_LOAD = 0.3;
 const LEAST_LENGTH_MS = 12 * 3_600_000;
+/** One that was not seen in this time before the version's end has ended for good: a pod whose successor has another name. */
+const LATEST_MS = 6 * 3_600_000;
 const FEWEST_POINTS = 8;
 /** Odd ones are a minority. */
 const MOST_SHARE = 0.4;
@@ -81,8 +83,10 @@ export function oddInstances(
     loadRead ??= loadRange(processes);
     return loadRead;
   };
+  const isOver = (own: readonly Unloaded[]) =>
+    own.every(({ rss }) => (rss.times.at(-1) ?? 0) < judging.endMs - LATEST_MS);
   const odd = courses.flatMap(({ instance, own, rate, late, lengthMs }) => {
-    if (rate <= 0 || lengthMs < LEAST_LENGTH_MS) {
+    if (rate <= 0 || lengthMs < LEAST_LENGTH_MS || isOver(own)) {
       return [];
     }
     const alike = courses.filter((each) => each.lengthMs >= lengthMs / 2);

@@ -10,7 +10,8 @@
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
-import { median } from "../series/trend.js";
+import { firstFrom } from "../series/medians.js";
+import { median, theilSenSlope } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
 import { isBounded } from "./bounded_lines.js";
 import { linesOf } from "./fleet_suspects.js";
@@ -34,6 +35,10 @@ const LEAST_OF_SITE = 0.3;
 /** A cache that fills within a day has slowed down after three: the last third's growth as a share of the whole. */
 const LEAST_STEADY_MS = 3 * 24 * 3_600_000;
 const STEADY = 0.5;
+/** What fills slows down: the slope of the later half of the ages as a share of that from {@link EARLY} to the half. Within days,
+ * load may bend a leak as well. */
+const EARLY = 0.15;
+const SLOWED = { inDays: 0.65, later: 0.8 };
 /** Readings whose median is one level. */
 const SMOOTHED = 5;
 
@@ -111,7 +116,7 @@ function lastingSite(
   level: Bytes,
 ): LastingGrowth[] {
   const lengthMs = lengthOf(curve);
-  if (lengthMs < LEAST_LASTING_MS || !keeps(curve)) {
+  if (lengthMs < LEAST_LASTING_MS || !keeps(curve) || slowsDown(curve)) {
     return [];
   }
   const { shape, lastThird } = assessGrowth(curve);
@@ -128,6 +133,19 @@ function lastingSite(
       : lasting;
   const isEnough = found.rate * lengthMs > LEAST_OF_SITE * smallestRise(lengthMs, level);
   return found.low > LEAST_SURE * found.rate && isEnough ? [found] : [];
+}
+
+/** Whether the later half of a course from its start rises less than what came before. */
+function slowsDown(curve: AgeCurve): boolean {
+  const { axis, workTimes, values } = curve;
+  const times = workTimes ?? curve.times;
+  const [first, last] = [times[0] ?? 0, times.at(-1) ?? 0];
+  const at = (share: number) => firstFrom(times, first + share * (last - first));
+  const slope = (from: number, to: number) =>
+    theilSenSlope(times.slice(from, to), values.slice(from, to));
+  const half = at(0.5);
+  const least = last - first < LEAST_STEADY_MS ? SLOWED.inDays : SLOWED.later;
+  return axis === "age" && slope(half, times.length) < least * slope(at(EARLY), half);
 }
 
 /** Whether what was gained is not given back. */
