@@ -15,7 +15,7 @@
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import { binnedMedians, firstFrom } from "../series/medians.js";
 import type { Readings } from "../series/readings.js";
-import { median } from "../series/trend.js";
+import { median, theilSenSlope } from "../series/trend.js";
 import type { Unloaded } from "./load_removal.js";
 
 /** Bins of a window. */
@@ -215,4 +215,22 @@ function meanAbove(levels: Levels, curve: Levels): number {
     }
   }
   return sum / count;
+}
+
+/** The first ages, which start-up bends. */
+const EARLY = 0.15;
+
+/**
+ * The slope of the later half of the ages as a share of that before: 1 of a leak, and less of what fills. Over the requests, if
+ * these are known. 1 if the curve does not begin with the processes.
+ */
+export function lateShare({ axis, times: ages, workTimes, values }: AgeCurve): number {
+  const times = workTimes ?? ages;
+  const [first, last] = [times[0] ?? 0, times.at(-1) ?? 0];
+  const at = (share: number) => firstFrom(times, first + share * (last - first));
+  const slope = (from: number, to: number) =>
+    theilSenSlope(times.slice(from, to), values.slice(from, to));
+  const half = at(0.5);
+  const before = slope(at(EARLY), half);
+  return axis === "age" && before > 0 ? slope(half, times.length) / before : 1;
 }

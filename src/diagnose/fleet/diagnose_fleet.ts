@@ -128,7 +128,18 @@ function accusedOf(versions: readonly JudgedVersion[], endMs: number): JudgedVer
   const last = versions.findLast(
     ({ growth }) => growth !== null && growth.shape !== "short" && growth.shape !== "undecided",
   );
-  const isOpen = (version: JudgedVersion) => version === last || stillRuns(version, endMs);
+  const running = new Set(
+    versions.flatMap(({ processes }) =>
+      processes.flatMap(({ process }) =>
+        (process.endedMs ?? endMs) >= endMs ? process.instance : [],
+      ),
+    ),
+  );
+  // Instances that leaked alone and have no successor of their name are over.
+  const goesOn = (version: JudgedVersion) =>
+    leaksEverywhere(version) || version.odd.some(({ instance }) => running.has(instance));
+  const isOpen = (version: JudgedVersion) =>
+    stillRuns(version, endMs) || (version === last && goesOn(version));
   return versions.findLast((version) => isLeaking(version) && isOpen(version)) ?? null;
 }
 

@@ -12,7 +12,7 @@ import type { FleetShape } from "../../model/documents/fleet_diagnosis_document.
 import { assessGrowth, smallestRise } from "../series/growth.js";
 import { firstFrom } from "../series/medians.js";
 import { median } from "../series/trend.js";
-import { type AgeCurve, ageCurve } from "./age_curve.js";
+import { type AgeCurve, ageCurve, lateShare } from "./age_curve.js";
 import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
 import type { NewLine } from "./new_lines.js";
@@ -50,6 +50,8 @@ const LOAD_SEEN_MS = 5 * DAY_MS;
 const MOST_REST = 0.15;
 /** The low end of the interval of growth that lasts, as a share of the rate. */
 export const LEAST_SURE = 0.3;
+/** The slope of the later half of a curve as a share of that before. */
+const SLOWED = 0.5;
 /** Processes that are all restarted within this time do no harm if they rise by less than this share of the limit until then. */
 const SHORT_LIVES = { ms: 30 * HOUR_MS, share: 0.03 };
 /** Ends of lives from which they count as restarted. */
@@ -152,7 +154,10 @@ function growthIn(
     curve.axis === "age" &&
     rate * lengthMs < SHORT_LIVES.share * limit &&
     areShort(processes, window);
-  const isSure = lasting.low > LEAST_SURE * lasting.rate && lasting.rate > leastRate;
+  const isSure =
+    lasting.low > LEAST_SURE * lasting.rate &&
+    lasting.rate > leastRate &&
+    lateShare(byTime) > SLOWED;
   const lasts = (lengthMs >= leastLength && isSure && !isEndedInTime(lasting.rate)) || isFatal;
   const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
   const mayFollowLoad = (rate: number) =>

@@ -43,6 +43,11 @@ const SEEN_FROM = 0.05;
 const LONGEST_GAP = 0.25;
 /** How much longer than the curve a precedent must have lived to have levelled off after it. */
 const LONGER = 1.5;
+/** The same where it is seen to have levelled off. */
+const OUTLIVED = 1;
+/** Start-up, as a share of the ages, and how far rates of filling differ at most. */
+const WARM = 0.05;
+const SAME_PACE = 1.6;
 
 interface Earlier {
   readonly processes: readonly Unloaded[];
@@ -52,15 +57,45 @@ interface Earlier {
 const CALM = new Set(["flat", "filling", "stepped"]);
 
 /**
- * A leak unless an earlier version rose alike and levelled off. One that will pass its limit anyway is not cleared.
+ * A leak unless an earlier version rose alike and levelled off. One that will pass its limit anyway is cleared only if it goes on
+ * filling as the earlier version did.
  * `earlier`: the latest last.
  */
 export function clearedByPrecedent(growth: GroupGrowth, earlier: readonly Earlier[]): GroupGrowth {
   const { shape, isFatal, curve } = growth;
-  const precedent = shape === "leaking" && !isFatal ? latestPrecedent(curve, earlier) : null;
-  return precedent !== null && slopeIn(precedent, agesOf(curve)) * ALIKE > slopeIn(curve)
+  if (shape !== "leaking") {
+    return growth;
+  }
+  const precedent = isFatal ? null : latestPrecedent(curve, earlier);
+  const isAlike = precedent !== null && slopeIn(precedent, agesOf(curve)) * ALIKE > slopeIn(curve);
+  return isAlike || goesOnFilling(curve, earlier)
     ? { ...growth, shape: "undecided", isOnlyYoung: false }
     : growth;
+}
+
+/**
+ * Whether it still rises as it did first, and as the latest earlier version did before that had filled: a cache with more
+ * room. A leak beside the same cache bends where the cache is full.
+ */
+function goesOnFilling(curve: AgeCurve, earlier: readonly Earlier[]): boolean {
+  const ageMs = curve.times.at(-1) ?? 0;
+  const filled =
+    curve.axis === "age"
+      ? earlier.flatMap((each) => precedentOf(each, ageMs, OUTLIVED) ?? []).at(-1)
+      : undefined;
+  if (filled === undefined) {
+    return false;
+  }
+  const first = agesOf(curve, WARM, COMPARED_FROM);
+  const slope = slopeIn(curve);
+  const isLike = (other: number) => other > slope / SAME_PACE && other < slope * SAME_PACE;
+  const [low = 0, high = 0] = [filled.values[0], Math.max(...filled.values)];
+  return (
+    isLike(slopeIn(curve, first)) &&
+    isLike(slopeIn(filled, first)) &&
+    slopeIn(filled, agesOf(curve, 2 / 3)) < LEVEL * slope &&
+    slope * ageMs < ALIKE * (high - low)
+  );
 }
 
 /** A leak already if it grows in a straight line where the earlier version was level. */
@@ -103,18 +138,26 @@ export function siblingsDidAlike(
 }
 
 /** The curve of an earlier version up to an age that it outlived without growing on. null: it is no precedent. */
-function precedentOf({ processes, growth }: Earlier, ageMs: Millis): AgeCurve | null {
-  return growth === null || !CALM.has(growth.shape) ? null : livesUntil(processes, ageMs);
+function precedentOf(
+  { processes, growth }: Earlier,
+  ageMs: Millis,
+  longer?: number,
+): AgeCurve | null {
+  return growth === null || !CALM.has(growth.shape) ? null : livesUntil(processes, ageMs, longer);
 }
 
 /** The curve of processes up to an age that they outlived. null: none did. */
-function livesUntil(processes: readonly Unloaded[], ageMs: Millis): AgeCurve | null {
+function livesUntil(
+  processes: readonly Unloaded[],
+  ageMs: Millis,
+  longer = LONGER,
+): AgeCurve | null {
   const lives = processes.flatMap(({ process, rss, work }): Unloaded[] => {
     const [first, last] = [rss.times[0], rss.times.at(-1)];
     const isSeen =
       first !== undefined &&
       first - process.startedMs <= SEEN_FROM * ageMs &&
-      (last as number) - process.startedMs >= LONGER * ageMs;
+      (last as number) - process.startedMs >= longer * ageMs;
     const until = firstFrom(rss.times, process.startedMs + ageMs);
     return isSeen
       ? [

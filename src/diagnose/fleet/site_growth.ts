@@ -10,9 +10,8 @@
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
-import { firstFrom } from "../series/medians.js";
 import { median, theilSenSlope } from "../series/trend.js";
-import { type AgeCurve, ageCurve } from "./age_curve.js";
+import { type AgeCurve, ageCurve, lateShare } from "./age_curve.js";
 import { isBounded } from "./bounded_lines.js";
 import { linesOf } from "./fleet_suspects.js";
 import type { GroupGrowth, Judging } from "./group_growth.js";
@@ -27,6 +26,8 @@ const MOST_GIVEN_BACK = 0.2;
 export const LEAST_IN_RSS = 0.5;
 /** Sites that together grow by less than this share of RSS do not explain it. */
 const LEAST_EXPLAINED = 0.4;
+/** Growth that will pass the limit is a cache's if lines that filled in earlier versions explain this share of it. */
+const MOSTLY = 0.6;
 /** RSS that grows without any site may be memory that the allocator keeps, or rising load. It counts as a leak only if it
  * lasts this long. */
 const LEAST_UNEXPLAINED_MS = 4 * 24 * 3_600_000;
@@ -35,9 +36,7 @@ const LEAST_OF_SITE = 0.3;
 /** A cache that fills within a day has slowed down after three: the last third's growth as a share of the whole. */
 const LEAST_STEADY_MS = 3 * 24 * 3_600_000;
 const STEADY = 0.5;
-/** What fills slows down: the slope of the later half of the ages as a share of that from {@link EARLY} to the half. Within days,
- * load may bend a leak as well. */
-const EARLY = 0.15;
+/** What fills slows down: see {@link lateShare}. Within days, load may bend a leak as well. */
 const SLOWED = { inDays: 0.65, later: 0.8 };
 /** Readings whose median is one level. */
 const SMOOTHED = 5;
@@ -71,7 +70,14 @@ export function withSites(
     );
   };
   if (growth.shape === "leaking") {
-    if (growth.isFatal || growth.windowMs >= LEAST_UNEXPLAINED_MS) {
+    if (growth.isFatal) {
+      const ofCaches = sites
+        .map(({ line, curve }) => ({ line, curve, rate: theilSenSlope(curve.times, curve.values) }))
+        .filter(({ line, curve, rate }) => rate > 0 && isUsual(line, curve, rate))
+        .reduce((sum, { rate }) => sum + rate, 0);
+      return ofCaches > MOSTLY * growth.rate ? { ...growth, shape: "undecided" } : growth;
+    }
+    if (growth.windowMs >= LEAST_UNEXPLAINED_MS) {
       return growth;
     }
     const seen = sites.flatMap(({ line, curve }) => {
@@ -116,7 +122,8 @@ function lastingSite(
   level: Bytes,
 ): LastingGrowth[] {
   const lengthMs = lengthOf(curve);
-  if (lengthMs < LEAST_LASTING_MS || !keeps(curve) || slowsDown(curve)) {
+  const least = lengthMs < LEAST_STEADY_MS ? SLOWED.inDays : SLOWED.later;
+  if (lengthMs < LEAST_LASTING_MS || !keeps(curve) || lateShare(curve) < least) {
     return [];
   }
   const { shape, lastThird } = assessGrowth(curve);
@@ -133,19 +140,6 @@ function lastingSite(
       : lasting;
   const isEnough = found.rate * lengthMs > LEAST_OF_SITE * smallestRise(lengthMs, level);
   return found.low > LEAST_SURE * found.rate && isEnough ? [found] : [];
-}
-
-/** Whether the later half of a course from its start rises less than what came before. */
-function slowsDown(curve: AgeCurve): boolean {
-  const { axis, workTimes, values } = curve;
-  const times = workTimes ?? curve.times;
-  const [first, last] = [times[0] ?? 0, times.at(-1) ?? 0];
-  const at = (share: number) => firstFrom(times, first + share * (last - first));
-  const slope = (from: number, to: number) =>
-    theilSenSlope(times.slice(from, to), values.slice(from, to));
-  const half = at(0.5);
-  const least = last - first < LEAST_STEADY_MS ? SLOWED.inDays : SLOWED.later;
-  return axis === "age" && slope(half, times.length) < least * slope(at(EARLY), half);
 }
 
 /** Whether what was gained is not given back. */
