@@ -126,3 +126,27 @@ test("a leak by requests in processes that end every night is found by its line"
   expect(found.suspects[0]?.line.function).toBe("remember");
   expect(found.change).toMatchObject({ kind: "growth", version: "1.1" });
 });
+
+test("a new line that slows down over days is a cache, however long it still rises", () => {
+  // By the logarithm of age, as a cache of keys that become rarer.
+  const slows = (hours: number) => 12 * Math.log(1 + hours / 4);
+  for (const hours of [24, 48, 96]) {
+    const found = diagnosisOf([
+      ...before(hours, { imports }),
+      ...after(hours, { imports, stored: slows }),
+    ]);
+    expect([hours, found.verdict.kind]).not.toEqual([hours, "python-leak"]);
+  }
+  const steady = diagnosisOf([
+    ...before(48, { imports }),
+    ...after(48, { imports, remember: leaks }),
+  ]);
+  expect(steady.verdict.kind).toBe("python-leak");
+});
+
+test("a cache with more room is not accused by the rate at which it fills, even if that would pass the limit", () => {
+  const fillsFast = (mib: number) => (hours: number) => Math.min(mib, 100 * hours);
+  const lines = (mib: number): Lines => ({ imports, cached: fillsFast(mib) });
+  const found = diagnosisOf([...before(2.5, lines(100)), ...after(2.5, lines(300))]);
+  expect(found.verdict.kind).not.toBe("python-leak");
+});

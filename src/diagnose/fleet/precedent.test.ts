@@ -60,3 +60,34 @@ test("an earlier version is no precedent for the hours in which nobody read its 
     "insufficient-evidence",
   );
 });
+
+test("a version that goes on filling as the one before began has a larger cache; one that bends and goes on leaks", () => {
+  const fills = (mib: number) => (hours: number) => Math.min(mib, 30 * hours);
+  const found = (mib: (hours: number) => number) =>
+    diagnosisOf([
+      ...three({ version: "1.0", fromDaysAgo: 3, toDaysAgo: 12 / 24, mib: fills(120) }),
+      ...three({ version: "1.1", fromDaysAgo: 12 / 24, mib }),
+    ]).verdict.kind;
+  expect(found(fills(400))).not.toBe("python-leak");
+  expect(found((hours) => fills(120)(hours) + 24 * hours)).toBe("python-leak");
+});
+
+test("a pod that grew alone and ended is no leak, unless an instance of its name still runs", () => {
+  const lives = (name: number, from: number, to: number | undefined): Life[] =>
+    [0, 1, 2, 3, 4].map((at) => ({
+      instance: name + at,
+      version: name === 0 ? "1.0" : "1.1",
+      fromDaysAgo: from,
+      ...(to === undefined ? {} : { toDaysAgo: to }),
+      mib: at === 2 && to !== undefined ? (hours: number) => 4 * hours : () => 0,
+    }));
+  const deployed = 1 / 24;
+  const old = lives(0, 3, deployed);
+  const ofPods = diagnosisOf([...old, ...lives(10, deployed, undefined)]);
+  expect(ofPods.verdict.kind).not.toBe("python-leak");
+  const kept = lives(10, deployed, undefined).map((life) => ({
+    ...life,
+    instance: life.instance - 10,
+  }));
+  expect(diagnosisOf([...old, ...kept]).verdict.kind).toBe("python-leak");
+});
