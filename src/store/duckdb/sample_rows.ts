@@ -3,7 +3,7 @@
 import { addAt, float64At, itemAt, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
 import { RowIndex } from "../../model/base/row_index.js";
 import type { Millis, SiteIndex, TimeMs } from "../../model/base/units.js";
-import type { Profile, SiteTable } from "../../model/profile/profile.js";
+import type { Profile } from "../../model/profile/profile.js";
 import { type ComparedSites, comparedOf, sameSite, siteHash } from "./compared_sites.js";
 import { contentId } from "./content_ids.js";
 import { DictionaryRows } from "./dictionary_rows.js";
