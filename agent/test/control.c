@@ -192,30 +192,6 @@ static void lasting_blocks_are_sampled_finely_beside_churn(void)
     CHECK(tm_core.period <= 4 * tm_core.configured_period && tm_core.period > tm_core.configured_period);
 }
 
-/* A leak and temporary blocks have the same size: only the place in the code distinguishes them. */
-static void a_leak_is_sampled_finely_beside_churn_of_its_size(void)
-{
-    enum { BYTES = 100, CHURN = 0x80000010, LEAK, UNKNOWN, CHURN_SITE = 1, LEAK_SITE };
-    on();
-    uint64_t in_force = 2 * tm_core.configured_period;
-    CHECK(tm_churn_period(BYTES, CHURN, in_force) == in_force); /* nothing is known about the size yet */
-    for (int i = 0; i < 4000; i++) {
-        tm_churn_taken(BYTES, (double)in_force, CHURN, CHURN_SITE);
-        tm_churn_ended(BYTES, CHURN_SITE);
-        if (i % 100 == 0)
-            tm_churn_taken(BYTES, (double)in_force, LEAK, LEAK_SITE);
-    }
-    CHECK(tm_churn_needs_place(BYTES, in_force) && !tm_churn_needs_place(50000, in_force));
-    CHECK(!tm_churn_needs_place(BYTES, tm_core.configured_period));
-    uint64_t churn = tm_churn_period(BYTES, CHURN, in_force), unknown = tm_churn_period(BYTES, UNKNOWN, in_force);
-    CHECK(tm_churn_period(BYTES, LEAK, in_force) == in_force);
-    CHECK(churn >= 8 * in_force / 2 && unknown > in_force && unknown <= churn);
-    CHECK(churn <= tm_churn_coarsest(in_force));
-    for (int i = 0; i < 1000; i++) /* what leaked is freed: the place now churns too */
-        tm_churn_ended(BYTES, LEAK_SITE);
-    CHECK(tm_churn_period(BYTES, LEAK, in_force) > in_force);
-}
-
 /* Large allocations have a share of their own, and are sampled as configured within it. */
 static void large_allocations_keep_the_configured_period(void)
 {
@@ -223,22 +199,22 @@ static void large_allocations_keep_the_configured_period(void)
     on();
     rounds((struct load){.rate = 1, .cost = 8000}, 400);
     uint64_t in_force = tm_core.period, configured = tm_core.configured_period;
-    CHECK(in_force > 4 * configured && tm_period_of(LARGE, 0, in_force) == configured);
-    CHECK(tm_period_of(configured - 1, 0, in_force) >= in_force);
+    CHECK(in_force > 4 * configured && tm_period_of(LARGE, in_force) == configured);
+    CHECK(tm_period_of(configured - 1, in_force) >= in_force);
     for (int i = 0; i < 100; i++)
         tm_large_check(1e9, 0.0025e9); /* 2,500 us a second */
-    CHECK(tm_period_of(LARGE, 0, in_force) == configured);
+    CHECK(tm_period_of(LARGE, in_force) == configured);
     for (int i = 0; i < 100; i++)
         tm_large_check(1e9, 0.02e9);
-    CHECK(tm_period_of(LARGE, 0, in_force) == in_force); /* never coarser than the others */
+    CHECK(tm_period_of(LARGE, in_force) == in_force); /* never coarser than the others */
     for (int i = 0; i < 100; i++)
         tm_large_check(1e9, 0);
-    CHECK(tm_period_of(LARGE, 0, in_force) == configured);
+    CHECK(tm_period_of(LARGE, in_force) == configured);
     tm_core.table_period = tm_core.large_period = 4 * configured;
     tm_core.live_count = TM_LIVE_COUNT / 2;
     for (int i = 0; i < 100; i++)
         tm_large_check(1e9, 0);
-    CHECK(tm_period_of(LARGE, 0, in_force) == 4 * configured); /* the table has no room for more */
+    CHECK(tm_period_of(LARGE, in_force) == 4 * configured); /* the table has no room for more */
 }
 
 /* After only a few samples, an expensive moment cannot be distinguished from an expensive program. */
@@ -295,7 +271,6 @@ int main(void)
     RUN(the_start_has_an_allowance);
     RUN(no_period_is_coarser_than_the_budget_demands);
     RUN(lasting_blocks_are_sampled_finely_beside_churn);
-    RUN(a_leak_is_sampled_finely_beside_churn_of_its_size);
     RUN(large_allocations_keep_the_configured_period);
     RUN(a_sparse_check_never_raises);
     RUN(goes_no_lower_than_the_table_allows);

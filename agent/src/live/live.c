@@ -263,7 +263,7 @@ static uint64_t lifetime_of(const struct tm_live *taken, uint64_t now_ms)
 
 static void count_end(const struct tm_live *taken)
 {
-    tm_churn_ended(taken->weight_bytes, taken->site);
+    tm_churn_ended(taken->weight_bytes);
     tm_core.header->frees_seen++;
 }
 

@@ -136,10 +136,8 @@ static uint64_t coarsest_now(void)
     return coarsest;
 }
 
-/* A finer period that takes few samples more, because sizes and places whose period is limited take them anyway. It is
- * worth its time even beyond the share: it is the period of everything that stays. */
-#define FREE 1.3
-#define MOST_FREE (1.5 * HARDEST)
+/* A finer period that takes hardly more samples, because sizes whose period is limited take them anyway. */
+#define FREE 1.15
 
 /* The power of two times the period that spends about one share; a small deviation is left as it is. `load`: shares for
  * each sample that a byte takes. */
@@ -155,7 +153,7 @@ static uint64_t follow(uint64_t period, double load, int may_rise)
     }
     while (tm_may_halve(period)) {
         double then = load * tm_churn_samples(period / 2);
-        int is_free = then < MOST_FREE && then < now * FREE;
+        int is_free = then < 1.5 && then < now * FREE;
         if (then > 2.0 / 3.0 && !is_free && period <= tm_core.coarsest)
             break;
         now = then;

@@ -29,9 +29,9 @@ int tm_is_large(uint64_t bytes)
     return bytes >= __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
 }
 
-uint64_t tm_period_of(uint64_t bytes, uint32_t place, uint64_t in_force)
+uint64_t tm_period_of(uint64_t bytes, uint64_t in_force)
 {
-    uint64_t period = tm_churn_period(bytes, place, in_force);
+    uint64_t period = tm_churn_period(bytes, in_force);
     uint64_t large = __atomic_load_n(&tm_core.large_period, __ATOMIC_RELAXED);
     return tm_is_large(bytes) && large < period ? large : period;
 }
@@ -44,7 +44,7 @@ int tm_decides_large(const struct tm_thread_state *thread, uint64_t bytes)
 
 int tm_large_is_sampled(struct tm_thread_state *thread, uint64_t bytes)
 {
-    uint64_t period = tm_period_of(bytes, 0, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
+    uint64_t period = tm_period_of(bytes, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
     if (tm_random_unit(thread) > tm_chance((double)bytes, (double)period))
         return 0;
     thread->period = period; /* a new gap is drawn when the sample is recorded */

@@ -38,26 +38,23 @@ int tm_may_halve(uint64_t period);
 
 /* ---- churn.c ----------------------------------------------------------------------------- */
 
-/* The period of a size at a place in the code (0: unknown): the one in force, or a coarser one if little of that
- * stays live. */
-uint64_t tm_churn_period(uint64_t bytes, uint32_t place, uint64_t in_force);
-/* Non-zero if the place makes a difference for this size. Not locked. */
-int tm_churn_needs_place(uint64_t bytes, uint64_t in_force);
+/* The period of a size: the one in force, or a coarser one if little of the size stays live. */
+uint64_t tm_churn_period(uint64_t bytes, uint64_t in_force);
 /* (locked) How many samples of each allocated byte (small allocations) a period in force would take, according
  * to recent sizes; discarded ones count partly. */
 double tm_churn_samples(uint64_t period);
 /* (locked) The coarsest period of all sizes. */
 uint64_t tm_churn_coarsest(uint64_t in_force);
 /* (locked) A block of this size was sampled; a sampled one was freed. */
-void tm_churn_taken(uint64_t bytes, double period, uint32_t place, uint32_t site);
-void tm_churn_ended(uint64_t bytes, uint32_t site);
+void tm_churn_taken(uint64_t bytes, double period);
+void tm_churn_ended(uint64_t bytes);
 
 /* ---- large.c ----------------------------------------------------------------------------- */
 
 void tm_large_begin(void);
 int tm_is_large(uint64_t bytes);
-/* The period of an allocation at a place in the code (0: unknown). */
-uint64_t tm_period_of(uint64_t bytes, uint32_t place, uint64_t in_force);
+/* The period of an allocation. */
+uint64_t tm_period_of(uint64_t bytes, uint64_t in_force);
 /* Non-zero: the thread's gap does not count this allocation; tm_large_is_sampled() decides about it. */
 int tm_decides_large(const struct tm_thread_state *thread, uint64_t bytes);
 int tm_large_is_sampled(struct tm_thread_state *thread, uint64_t bytes);

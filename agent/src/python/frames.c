@@ -18,8 +18,6 @@
 
 /* Deeper stacks lose their root: the walk must end, even if it reads garbage. */
 #define DEEPEST_WALK 65536u
-/* Frames that represent no function, before the innermost one that does. */
-#define MOST_SHIMS 4u
 #define FRAME_OWNED_BY_GENERATOR 1
 #define LARGEST_STRUCTURE 256u
 
@@ -211,27 +209,4 @@ unsigned tm_python_capture(struct tm_raw_frame raw[TM_RAW_FRAMES])
             count = 0;
     }
     return count;
-}
-
-uint32_t tm_python_place_of(const struct tm_raw_frame *leaf)
-{
-    uint64_t hash = ((uint64_t)(uintptr_t)leaf->code * 0x9e3779b97f4a7c15ull ^ leaf->position) * 0xbf58476d1ce4e5b9ull;
-    return (uint32_t)(hash >> 32) | 1u << 31;
-}
-
-uint32_t tm_python_place(void)
-{
-    struct tm_raw_frame leaf;
-    uint32_t place = 0;
-    if (atomic_load_explicit(&tm_python.trust, memory_order_relaxed) != TM_TRUST_PROVEN)
-        return 0;
-    const char *thread = tm_python_hold_thread();
-    const char *frame = thread ? tm_innermost_frame(thread) : NULL;
-    for (unsigned hops = 0; frame && hops < MOST_SHIMS && !place; hops++) {
-        if (read_frame(frame, &leaf))
-            place = tm_python_place_of(&leaf);
-        frame = tm_pointer_at(frame, tm_python.layout.frame_previous);
-    }
-    tm_python_release();
-    return place;
 }

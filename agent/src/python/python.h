@@ -33,12 +33,6 @@ int tm_python_is_known(void);
  * number written; 0: no stack. The frames are valid until tm_python_release(). */
 unsigned tm_python_capture(struct tm_raw_frame raw[TM_RAW_FRAMES]);
 
-/* A number for the place in the Python code that the calling thread is executing: function and instruction; 0: none,
- * or not to be read now. Not locked. */
-uint32_t tm_python_place(void);
-/* The place of a captured frame. */
-uint32_t tm_python_place_of(const struct tm_raw_frame *leaf);
-
 /* The object that carries the labels of the calling thread's contextvars context; NULL: none.
  * Not locked. Only for tm_python_label(), and only before tm_python_release(). */
 const void *tm_python_context(void);

@@ -3,7 +3,7 @@
  * Every thread counts bytes down through exponential gaps whose mean is the
  * period, so an allocation of s bytes is sampled with p = 1 - exp(-s/period), whatever preceded
  * it. The gap was drawn with the period at that time. The allocation's own period depends on the period in force
- * now, on its size and on the place in the code (period/churn.c, period/large.c). If it is higher, the sample is kept with probability
+ * now and on its size (period/churn.c, period/large.c). If it is higher, the sample is kept with probability
  * p(higher)/p(then). From then on `thread->period` alone describes the sample.
  */
 #include <errno.h>
@@ -48,9 +48,7 @@ static void draw_next(struct tm_thread_state *thread)
  * allocation is made. */
 static int stays(struct tm_thread_state *thread, uint64_t bytes)
 {
-    uint64_t in_force = __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED);
-    uint32_t place = tm_churn_needs_place(bytes, in_force) ? tm_python_place() : 0;
-    uint64_t period = tm_period_of(bytes, place, in_force);
+    uint64_t period = tm_period_of(bytes, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
     if (period <= thread->period)
         return 1;
     double before = tm_chance((double)bytes, (double)thread->period), after = tm_chance((double)bytes, (double)period);
@@ -147,11 +145,6 @@ struct sampled {
     uint64_t ticks; /* when the slow path began */
 };
 
-static uint32_t leaf_place(const struct tm_captured *captured)
-{
-    return captured->raw_count ? tm_python_place_of(captured->raw) : 0;
-}
-
 /* (locked) */
 static int write_sample(const struct sampled *sampled, const struct tm_captured *captured)
 {
@@ -184,7 +177,7 @@ static int write_sample(const struct sampled *sampled, const struct tm_captured 
         return 0;
     }
     tm_check_peak(now);
-    tm_churn_taken(sampled->bytes, sampled->period, leaf_place(captured), site);
+    tm_churn_taken(sampled->bytes, sampled->period);
     tm_core.header->samples++;
     tm_heartbeat(now);
     return 1;
@@ -195,7 +188,7 @@ static void commit(const struct tm_captured *captured, void *data)
 {
     struct sampled *sampled = data;
     /* The period has risen since the decision to sample: decide once more. */
-    double now_in_force = (double)tm_period_of(sampled->bytes, leaf_place(captured), tm_core.period);
+    double now_in_force = (double)tm_period_of(sampled->bytes, tm_core.period);
     if (now_in_force > sampled->period) {
         double before = tm_chance((double)sampled->bytes, sampled->period);
         double after = tm_chance((double)sampled->bytes, now_in_force);
