@@ -56,12 +56,12 @@ import { boundOf } from "./holder_bound.js";
 import { type HoldingKind, holdingKindOf } from "./holding_kind.js";
 import { kernelCells } from "./kernel_cells.js";
 import { libraryObjects, type ObjectsOfType } from "./library_objects.js";
+import { localsOfThreads } from "./locals_of_threads.js";
 import { informativeness, isConclusive } from "./lookup_quality.js";
 import type { LookupRequest, LookupSite, SampledStack, UnsampledTraces } from "./lookup_request.js";
 import { structureOwners } from "./native_structures.js";
 import { stillReferenced } from "./still_referenced.js";
 import { stillRunning } from "./still_running.js";
-import { threadLocals } from "./thread_locals.js";
 
 /**
  * If fewer than this share seem to be held, they are looked up again at once, provided the copy is not larger
@@ -315,7 +315,9 @@ function rowOf(
   const ofMost = held >= LEAST_FOUND * looked ? heldNodes : [];
   const holder =
     ofGraphs === null
-      ? (holderOf(objects, ofMost) ?? cellResults(objects, ofMost) ?? threadLocals(objects, ofMost))
+      ? (holderOf(objects, ofMost) ??
+        cellResults(objects, ofMost) ??
+        localsOfThreads(objects, ofMost))
       : ofGraphs();
   const withGraph = heldNodes.filter((node) => isOfGraph(objects, node)).length;
   const graph = withGraph + (ofGraphs === null ? 0 : unknown);

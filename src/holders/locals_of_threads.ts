@@ -19,7 +19,7 @@ const FRAME = /^frame /;
 const LOCAL = /^local /;
 
 /** The local as the holder of most of the objects; null if threads do not hold them in this way. */
-export function threadLocals(objects: ObjectGraph, nodes: readonly NodeId[]): Holder | null {
+export function localsOfThreads(objects: ObjectGraph, nodes: readonly NodeId[]): Holder | null {
   const names = new StepNames(objects);
   const byPlace = new Map<string, { threads: Set<string>; locals: Set<NodeId>; count: number }>();
   for (const node of nodes) {
