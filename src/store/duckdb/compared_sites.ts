@@ -1,4 +1,4 @@
-/** Two profiles of a stream are compared site by site: what is kept of the earlier one. */
+/** Two profiles of a stream are compared site by site: the part of the earlier one that is needed for this. */
 import { uint8At, uint16At, uint32At } from "../../model/base/columns.js";
 import { mixHash } from "../../model/base/row_index.js";
 import type { SiteIndex } from "../../model/base/units.js";
