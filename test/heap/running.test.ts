@@ -215,7 +215,7 @@ describe.each(
   });
 });
 
-test.each(someInterpreters())(
+test.each(someInterpreters(inject("counts").replacedHolders))(
   "what many threads keep in the same local has them together as its holder, Python $version",
   async (python) => {
     const text = `
