@@ -228,8 +228,8 @@ async function ingest() {
 }
 
 /**
- * A request of the push API. Profiles without a time, which get that of their arrival, are encoded once for all senders, so
- * that the client leaves the server its core. @param {number} process @param {number} round @returns {string}
+ * A request of the push API. A profile without a time is dated by the server when it arrives, so it is encoded once for all
+ * senders: the client then takes little of the CPU that the server needs. @param {number} process @param {number} round @returns {string}
  */
 function pushed(process, round, timeMs = 0) {
   const variant = (round + process) % 97;

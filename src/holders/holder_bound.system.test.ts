@@ -4,6 +4,7 @@ import { someInterpreters } from "../../test/environment.js";
 import { startPython, type Waiting } from "../../test/python_program.js";
 import { present } from "../model/base/present.js";
 import { lookUpHolders } from "./holder_lookup.js";
+import { sitesOfProgram } from "./sites_of_program.fixture.js";
 
 let waiting: Waiting;
 afterEach(async () => await waiting.stop());
@@ -92,15 +93,11 @@ const BOUNDS = {
 
 test.each(someInterpreters(3))(
   "the bound of a container is read from it or from the object that wraps it, Python $version",
+
   async (interpreter) => {
     waiting = await startPython(interpreter, CACHES);
     const { pid, said } = waiting;
-    const sites = Object.entries(said).map(([site, addresses]) => ({
-      site,
-      python: true,
-      addresses: addresses as number[],
-      swelling: null,
-    }));
+    const sites = sitesOfProgram(said);
     const { rows } = present(lookUpHolders({ pid, sites, unsampled: null }).batch);
     expect(Object.fromEntries(rows.map(({ site, bound }) => [site, bound]))).toEqual(BOUNDS);
   },

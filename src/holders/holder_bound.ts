@@ -4,15 +4,7 @@ import type { Holder, ObjectGraph } from "../cpython/heap/index.js";
 import { attributesOf, intAt } from "../cpython/heap/names/attributes.js";
 import { FieldNames } from "../cpython/heap/names/field_names.js";
 import { lastAtMost } from "../cpython/heap/objects/owned_buffers.js";
-import {
-  SHAPE_DEQUE,
-  SHAPE_DICT,
-  SHAPE_LIST,
-  SHAPE_MODULE,
-  SHAPE_ORDERED_DICT,
-  SHAPE_SET,
-  SHAPE_TYPE,
-} from "../cpython/heap/objects/type_table.js";
+import { CONTAINER_SHAPES, SHAPE_MODULE, SHAPE_TYPE } from "../cpython/heap/objects/type_table.js";
 import { float64At, uint32At } from "../model/base/columns.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 import { pathTo } from "../model/heap/heap_paths.js";
@@ -65,13 +57,6 @@ const MANGLED = /^_+[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*?__(?=\w)/;
 /** Classes and attributes that are expected to be bounded. */
 const BOUNDED_KIND =
   /cache|lru|lfu|memo|queue|fifo|buffer|ring|deque|window|bounded|limited|history|recent/i;
-const CONTAINERS: ReadonlySet<number> = new Set([
-  SHAPE_LIST,
-  SHAPE_DICT,
-  SHAPE_ORDERED_DICT,
-  SHAPE_SET,
-  SHAPE_DEQUE,
-]);
 /** Has no attributes; a dict may be those of an instance. */
 const PLAIN =
   /^(?:list|tuple|dict|set|frozenset|cell|frame|(?:collections\.)?(?:deque|OrderedDict))$/;
@@ -126,7 +111,7 @@ function isMeant(
     if (node === holder && BOUNDED_KIND.test(name)) {
       return true;
     }
-    if (node !== 0 && CONTAINERS.has(types.of(uint32At(graph.type, node)).shape)) {
+    if (node !== 0 && CONTAINER_SHAPES.has(types.of(uint32At(graph.type, node)).shape)) {
       containers.add(node);
     }
   }

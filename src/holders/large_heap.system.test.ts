@@ -8,6 +8,7 @@ import { openProcessMemory } from "../linux/index.js";
 import { present } from "../model/base/present.js";
 import { censusBatch } from "../recording/census_batch.js";
 import { lookUpHolders } from "./holder_lookup.js";
+import { sitesOfProgram } from "./sites_of_program.fixture.js";
 
 /** About 80 MiB, and containers of every kind whose tables are larger than the window's blocks. */
 const PROGRAM = `
@@ -49,12 +50,7 @@ test.each(someInterpreters(3))(
   async (interpreter) => {
     waiting = await startPython(interpreter, PROGRAM);
     const { pid, said } = waiting;
-    const sites = Object.entries(said).map(([site, addresses]) => ({
-      site,
-      python: true,
-      addresses: addresses as number[],
-      swelling: null,
-    }));
+    const sites = sitesOfProgram(said);
     const found = lookUpHolders({ pid, sites, unsampled: null });
     const memory = openProcessMemory(pid);
     const { objects } = await takeGraph(memory, { maxPauseMs: 60_000 }, 0);

@@ -4,18 +4,14 @@ import { environment, someInterpreters } from "../../test/environment.js";
 import { startPython, type Waiting } from "../../test/python_program.js";
 import { present } from "../model/base/present.js";
 import { lookUpHolders } from "./holder_lookup.js";
+import { sitesOfProgram } from "./sites_of_program.fixture.js";
 
 let waiting: Waiting;
 afterEach(async () => await waiting.stop());
 
 function lookUp(python: boolean) {
   const { pid, said } = waiting;
-  const sites = Object.entries(said).map(([site, addresses]) => ({
-    site,
-    python,
-    addresses: addresses as number[],
-    swelling: null,
-  }));
+  const sites = sitesOfProgram(said, python);
   const { batch } = lookUpHolders({ pid, sites, unsampled: null });
   return new Map(present(batch).rows.map((row) => [row.site, row]));
 }

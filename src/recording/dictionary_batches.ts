@@ -11,7 +11,7 @@ import type { ProfileProcess, ProfileTables, ProfileThread } from "../model/prof
 import { checkIds, checkParents, checkTable, demand, record } from "./batch_check.js";
 import type { DictionaryBatch } from "./batches.js";
 
-/** Of a usual name in memory. */
+/** A name of usual length in memory. */
 const STRING_BYTES: Bytes = 64;
 
 /** Remembers the written rows, and makes a batch of new ones. */
@@ -151,7 +151,7 @@ export class DictionaryReader {
     });
   }
 
-  /** About what the tables occupy. */
+  /** About how much memory the tables take. */
   get bytes(): Bytes {
     const columns = [this.#frames, this.#stacks, this.#labels].flatMap((table): Growing[] =>
       Object.values(table),

@@ -93,7 +93,7 @@ export class StreamReader {
     return this.#dictionary.tables();
   }
 
-  /** About what it occupies. */
+  /** About how much memory it takes. */
   get bytes(): Bytes {
     return this.#dictionary.bytes;
   }

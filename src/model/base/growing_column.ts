@@ -28,7 +28,7 @@ export class GrowingColumn<Array extends TypedArray> {
     return column;
   }
 
-  /** What it occupies, rows to come included. */
+  /** Size of its array, including the room for further rows. */
   get bytes(): Bytes {
     return this.#array.byteLength;
   }

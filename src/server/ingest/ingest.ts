@@ -22,7 +22,7 @@ const MOST_STREAM_BYTES: Bytes = 1 << 30;
 const LIMITS: StreamLimits = { frameBytes: 64 << 20, callBytes: 128 << 20 };
 /** Limit on the dictionaries of streams in memory, and how long they are kept after the stream's last frame. */
 const MOST_OPEN_BYTES: Bytes = 448 << 20;
-/** Of a stream with an empty dictionary. */
+/** Memory of a stream whose dictionary is empty. */
 const OPEN_BYTES: Bytes = 16 << 10;
 const IDLE_MS: Millis = 600_000;
 const RETRY_MS: Millis = 5_000;
@@ -34,7 +34,7 @@ export const NOT_WRITABLE = "the server's database cannot be written";
 
 interface OpenStream {
   readonly reader: StreamReader;
-  /** About what it occupies, the store's part included. */
+  /** About how much memory it takes, here and in the store. */
   bytes: Bytes;
   usedMs: TimeMs;
 }
@@ -236,8 +236,9 @@ export class Ingest {
   }
 
   /**
-   * Streams that sent nothing for a long time are read again from their files when they send. If the others are too large,
-   * too, any of them may have to go: if those went that sent least recently, and all send in turn, none would ever stay.
+   * Closes streams that have sent nothing for a long time: they are read again from their files when they send. If the rest
+   * still exceeds the limit, streams are closed at random. Closing the one that sent least recently would be worse: where all
+   * streams send in turn, each would be closed shortly before it sends again.
    */
   #makeRoom(): void {
     const idleMs = Date.now() - IDLE_MS;
@@ -380,7 +381,7 @@ export class Ingest {
   }
 }
 
-/** The store keeps about as much of a stream as its reader. */
+/** The store needs about as much memory for a stream as its reader does. */
 function bytesOf(reader: StreamReader): Bytes {
   return 2 * reader.bytes + OPEN_BYTES;
 }

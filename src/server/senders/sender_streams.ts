@@ -30,9 +30,11 @@ const USUAL_META_BYTES: Bytes = 4 << 10;
 const KEPT_STREAMS = 2;
 /** Ids of profiles that are remembered of each sender. */
 const MOST_IDS = 20_000;
-/** Ids and times of profiles that are kept in memory, of all senders; 40 bytes each. */
+/** Limit on the ids and times of profiles in memory, over all senders; 40 bytes each. */
 const MOST_KEPT = 3_000_000;
-/** Ids are kept as the start of their hash, as much of it as a number holds exactly. */
+/** What a sender takes beside its ids and times, in the same unit, so that many small senders are bounded as well. */
+const SENDER_KEPT = 200;
+/** An id is kept as the first bits of its hash: as many as a number holds exactly. */
 const ID_BITS = 53;
 const NO_AGENT = { lost: 0, cpuMs: 0 };
 const READ_LIMITS = { frameBytes: 64 << 20, callBytes: 1 << 30 };
@@ -217,7 +219,7 @@ export class SenderStreams {
   }
 
   #makeRoom(): void {
-    const kept = ({ ids, times }: OpenSender) => ids.size + times.size;
+    const kept = ({ ids, times }: OpenSender) => ids.size + times.size + SENDER_KEPT;
     let left = -MOST_KEPT;
     for (const sender of this.#open.values()) {
       left += kept(sender);

@@ -1,10 +1,10 @@
-/** Two profiles of a stream are compared site by site: the part of the earlier one that is needed for this. */
+/** Compares two profiles of a stream site by site, and keeps as much of the earlier one as that needs. */
 import { uint8At, uint16At, uint32At } from "../../model/base/columns.js";
 import { mixHash } from "../../model/base/row_index.js";
 import type { SiteIndex } from "../../model/base/units.js";
 import type { SiteTable } from "../../model/profile/profile.js";
 
-/** What of a site is compared with the next profile's. */
+/** The columns in which a site is compared with the same site of the next profile. */
 const COMPARED = [
   ...(["stack", "process", "thread", "label", "domain"] as const),
   ...(["liveBytes", "allocatedObjects", "allocatedBytes"] as const),

@@ -18,15 +18,7 @@ import type { PathTree } from "../../../model/heap/heap_paths.js";
 import { FIRST_OBJECT, type ObjectGraph, ROOT_MODULES } from "../graph/graph.js";
 import { FEWEST_LINKS } from "../names/chains.js";
 import type { StepNames } from "../names/step_names.js";
-import {
-  SHAPE_DEQUE,
-  SHAPE_DICT,
-  SHAPE_LIST,
-  SHAPE_MODULE,
-  SHAPE_ORDERED_DICT,
-  SHAPE_SET,
-  SHAPE_TYPE,
-} from "../objects/type_table.js";
+import { CONTAINER_SHAPES, SHAPE_DICT, SHAPE_MODULE, SHAPE_TYPE } from "../objects/type_table.js";
 
 /**
  * Minimum share of the paths through a node that must continue to the same next node, for that node to be
@@ -42,14 +34,6 @@ const SURE_LINKS = 24;
 const LOST_ON_CHAIN = 0.3;
 const DEEPEST = 4096;
 const LARGE: Bytes = 2 ** 20;
-
-const CONTAINERS: ReadonlySet<number> = new Set([
-  SHAPE_LIST,
-  SHAPE_DICT,
-  SHAPE_ORDERED_DICT,
-  SHAPE_SET,
-  SHAPE_DEQUE,
-]);
 
 interface Step {
   readonly node: NodeId;
@@ -163,7 +147,7 @@ function isContainer(
 ): boolean {
   return (
     node >= FIRST_OBJECT &&
-    CONTAINERS.has(shapeOf(objects, node)) &&
+    CONTAINER_SHAPES.has(shapeOf(objects, node)) &&
     !isNamespace(objects, names, node, holder)
   );
 }

@@ -41,6 +41,16 @@ export const SHAPE_LEAF = 18;
 export const SHAPE_C_DATA = 19;
 /** Keeps references in its own memory, in a form that only its C code knows. */
 export const SHAPE_TABLED = 20;
+
+/** Shapes of the built-in containers that grow. */
+export const CONTAINER_SHAPES: ReadonlySet<number> = new Set([
+  SHAPE_LIST,
+  SHAPE_DICT,
+  SHAPE_ORDERED_DICT,
+  SHAPE_SET,
+  SHAPE_DEQUE,
+]);
+
 /** Every shape is below this. */
 export const SHAPES = 21;
 
