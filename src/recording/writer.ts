@@ -101,15 +101,7 @@ export class RecordingWriter {
     if (rows.length === 0) {
       return;
     }
-    const names = [...new Set(rows.map((row) => row.metric))];
-    const batch: MetricBatch = {
-      names,
-      timeMs: Float64Array.from(rows, (row) => row.timeMs),
-      series: Uint32Array.from(rows, (row) => row.series),
-      name: Uint8Array.from(rows, (row) => names.indexOf(row.metric)),
-      value: Float64Array.from(rows, (row) => row.value),
-    };
-    this.#frame(FrameKind.metrics, timeMs, batch);
+    this.#frame(FrameKind.metrics, timeMs, metricBatch(rows));
   }
 
   /** Writes the dictionaries' new rows, then the profile itself. */
@@ -221,4 +213,28 @@ export class RecordingWriter {
       this.limits(timeMs, [`${error.what} (${error.why}): it was omitted.`]);
     }
   }
+}
+
+/** In columns. A collector makes a few of them a second: without an iterator for each column. */
+function metricBatch(rows: readonly MetricRow[]): MetricBatch {
+  const { length } = rows;
+  const names: Metric[] = [];
+  const batch = {
+    names,
+    timeMs: new Float64Array(length),
+    series: new Uint32Array(length),
+    name: new Uint8Array(length),
+    value: new Float64Array(length),
+  };
+  rows.forEach((row, at) => {
+    let name = names.indexOf(row.metric);
+    if (name < 0) {
+      name = names.push(row.metric) - 1;
+    }
+    batch.timeMs[at] = row.timeMs;
+    batch.series[at] = row.series;
+    batch.name[at] = name;
+    batch.value[at] = row.value;
+  });
+  return batch;
 }

@@ -34,9 +34,26 @@ export interface CgroupPlace {
 export function findCgroup(pid: Pid, read: ReadText = readText): CgroupPlace | null {
   const membership = readText(`/proc/${pid}/cgroup`);
   const mounts = read("/proc/self/mountinfo");
-  return membership === null || mounts === null
-    ? null
-    : placeOf(membership, mounts, (point) => ownGroupBelow(point));
+  return membership === null || mounts === null ? null : knownPlace(membership, mounts);
+}
+
+/** Most processes of a host are in few groups. */
+const MOST_PLACES = 1_000;
+/** By text of /proc/PID/cgroup, as long as the mounts stay the same. */
+const places = new Map<string, CgroupPlace | null>();
+let placedMounts = "";
+
+function knownPlace(membership: string, mounts: string): CgroupPlace | null {
+  if (mounts !== placedMounts || places.size > MOST_PLACES) {
+    places.clear();
+    placedMounts = mounts;
+  }
+  let place = places.get(membership);
+  if (place === undefined) {
+    place = placeOf(membership, mounts, ownGroupBelow);
+    places.set(membership, place);
+  }
+  return place;
 }
 
 /**

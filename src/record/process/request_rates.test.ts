@@ -23,11 +23,16 @@ function recorded() {
     counts,
     searches,
     /** What is measured, as [series, requests a second]. */
-    poll(atSeconds: number, living: readonly Pid[] = [10]) {
+    poll(atSeconds: number, living: readonly Pid[] = [10], mappedBytes = 1_000) {
       seconds = atSeconds;
       const measured: [number, number][] = [];
       rates.poll({
         timeMs: START + atSeconds * 1000,
+        metrics: living.map((pid) => ({
+          series: pid - 10,
+          metric: "vmsBytes",
+          value: mappedBytes,
+        })),
         tree: { livingSeries: new Map(living.map((pid) => [pid, pid - 10])) },
         measure: ({ series }: { series: number }, metric: string, value: number) => {
           expect(metric).toBe("requestsPerSecond");
@@ -85,7 +90,15 @@ it("begins again when the program does: after exec, and with a count that is sma
 it("searches programs that count nothing more and more rarely", () => {
   const { searches, poll } = recorded();
   for (let second = 0; second < 4_000; second += 10) {
-    poll(second);
+    poll(second, [10], second);
   }
   expect(searches).toEqual([0, 10, 30, 70, 150, 310, 630, 1230, 1830, 2430, 3030, 3630]);
+});
+
+it("searches a program again when its mappings have changed, and otherwise every ten minutes", () => {
+  const { searches, poll } = recorded();
+  for (let second = 0; second < 1_300; second += 10) {
+    poll(second, [10], second < 200 ? 1_000 : 2_000);
+  }
+  expect(searches).toEqual([0, 200, 800]);
 });

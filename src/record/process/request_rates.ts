@@ -1,7 +1,7 @@
 /**
  * Requests a second of each process of a recording, where the program counts its requests.
  *
- *   not found: its mappings are read after 10 s, 20 s, 40 s ..., at most 10 min apart
+ *   not found: its mappings are read after 10 s, 20 s, 40 s ..., if their size has changed since; at most 10 min apart
  *   found:     the count is read at polls that are at least 10 s apart, of all processes at the same ones, so that rates of
  *              one time can be summed; two readings make a rate
  *
@@ -16,7 +16,7 @@ import {
   readStatus,
   startTimeMs,
 } from "../../linux/index.js";
-import type { Address, Millis, Pid, TimeMs } from "../../model/base/units.js";
+import type { Address, Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { TreePoll } from "./process_tree.js";
 
 const EVERY_MS: Millis = 10_000;
@@ -27,6 +27,10 @@ interface Counted {
   /** When it is searched again, and the distance of searches. */
   dueMs: TimeMs;
   distanceMs: Millis;
+  /** When it was searched last, and the size of its mappings then (negative: search again) and now. */
+  searchedMs: TimeMs;
+  searchedBytes: Bytes;
+  mappedBytes: Bytes;
   /** The newest reading; null: none yet. */
   last: { readonly requests: number; readonly timeMs: TimeMs } | null;
 }
@@ -60,13 +64,20 @@ export class RequestRates {
     }
     this.#dueMs = poll.timeMs + EVERY_MS;
     const living = new Map<number, Counted>();
+    const mapped = new Map(
+      poll.metrics.flatMap(({ series, metric, value }) =>
+        metric === "vmsBytes" ? [[series, value] as const] : [],
+      ),
+    );
     for (const [pid, series] of poll.tree.livingSeries) {
       const process = this.#known.get(series) ?? {
         ...{ address: null, dueMs: 0, distanceMs: EVERY_MS, last: null },
+        ...{ searchedMs: 0, searchedBytes: -1, mappedBytes: 0 },
       };
       living.set(series, process);
+      process.mappedBytes = mapped.get(series) ?? process.mappedBytes;
       const rate =
-        process.address !== null || poll.timeMs >= process.dueMs
+        process.address !== null || isWorthSearching(process, poll.timeMs)
           ? this.#rateOf(pid, process, poll.timeMs)
           : null;
       if (rate !== null) {
@@ -77,11 +88,14 @@ export class RequestRates {
   }
 
   #rateOf(pid: Pid, process: Counted, timeMs: TimeMs): number | null {
+    const wasKnown = process.address !== null;
     const address = process.address ?? this.#counts.find(pid);
     const read = address === null ? null : this.#counts.read(pid, address);
     process.address = read === null ? null : address;
     if (read === null) {
       process.last = null;
+      process.searchedMs = timeMs;
+      process.searchedBytes = wasKnown ? -1 : process.mappedBytes;
       process.dueMs = timeMs + process.distanceMs;
       process.distanceMs = Math.min(RAREST_MS, 2 * process.distanceMs);
       return null;
@@ -102,6 +116,12 @@ export class RequestRates {
       ? { requests: 0, timeMs: process.startedMs }
       : null;
   }
+}
+
+/** A program that begins to count maps another page. */
+function isWorthSearching(process: Counted, timeMs: TimeMs): boolean {
+  const { dueMs, searchedMs, searchedBytes, mappedBytes } = process;
+  return timeMs >= dueMs && (mappedBytes !== searchedBytes || timeMs - searchedMs >= RAREST_MS);
 }
 
 const OF_SYSTEM: RequestCounts = {

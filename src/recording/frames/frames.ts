@@ -46,8 +46,8 @@ const MAGIC = Buffer.from("TIDEMARK");
 const WORTH_DEFLATING = 128;
 /** Level 1: a profile costs the recorder a third of the time of level 6, for a tenth more bytes. */
 const MANY = { level: 1 };
-/** A collector writes a small frame a minute for each program: without 256 KiB of tables for each. */
-const FEW = { level: 1, windowBits: 12, memLevel: 5 };
+/** A collector writes a small frame a minute for each program: without 256 KiB of tables and 16 KiB of room for each. */
+const FEW = { level: 1, windowBits: 12, memLevel: 5, chunkSize: 1024 };
 const FEW_BYTES = 2 ** FEW.windowBits;
 
 export interface FrameHead {

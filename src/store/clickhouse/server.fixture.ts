@@ -9,6 +9,8 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { readTasks } from "../../linux/process/tasks.js";
+import { present } from "../../model/base/present.js";
 
 export const USER = "default";
 /** Its characters have a meaning in addresses. */
@@ -129,13 +131,20 @@ export class ClickhouseServer {
     }
   }
 
-  /** It hangs until it is resumed. */
-  pause(): void {
-    this.#child?.kill("SIGSTOP");
-  }
-
-  resume(): void {
-    this.#child?.kill("SIGCONT");
+  /** Runs `work` while no thread of the server runs: it accepts connections and never answers. */
+  async whileStopped(work: () => Promise<void>): Promise<void> {
+    const child = present(this.#child);
+    const pid = present(child.pid);
+    child.kill("SIGSTOP");
+    try {
+      // The kernel stops threads one by one, and one that still runs could answer.
+      while (readTasks(pid).some(({ state }) => state !== "T")) {
+        await wait(10);
+      }
+      await work();
+    } finally {
+      child.kill("SIGCONT");
+    }
   }
 
   async stop(): Promise<void> {
