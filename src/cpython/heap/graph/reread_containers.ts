@@ -122,8 +122,8 @@ export class ContainerRenewal {
         return true;
       }
       this.#left -= table.bytes;
-      copy.renew(table.address, table.bytes, false);
-      copy.renew(object, headWords * 8, false);
+      copy.renew(table.address, table.bytes);
+      copy.renew(object, headWords * 8);
       // The table belonged to the container during the whole read, and was not a new one being filled.
       const whole = copy.index(table.address + table.bytes - 8) >= 0;
       const { knownBy } = table;

@@ -195,6 +195,8 @@ class ValueRenewal {
   /** References as they are now: tables are read again before their entries are followed. */
   readonly #present: References;
   readonly #head = new Uint32Array(HEAD_BYTES / 4);
+  /** Ranges read again at the current attempt. */
+  #readAgain: AddressRange[] = [];
   /** By type: how many consecutive objects of it led to no new object. */
   readonly #fruitless = new Map<TypeRow, number>();
   #renewed = 0;
@@ -263,9 +265,11 @@ class ValueRenewal {
       const { visit, type } = next;
       const forgotten = this.#isFruitless(type, FRUITLESS) ? 0 : FORGOTTEN;
       const found = this.values.length;
-      let [before, alike] = ["", 0];
+      let [missedBefore, alike] = ["", 0];
       for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
         this.#renewed += 1;
+        this.#readAgain = [];
+        const valuesBefore = this.values.length;
         const addresses = this.#unknown.during(visit);
         for (const address of addresses) {
           const value = this.#valueAt(address);
@@ -280,9 +284,12 @@ class ValueRenewal {
             }
           }
         }
+        if (this.values.length > valuesBefore) {
+          this.#keepRead();
+        }
         const missed = addresses.filter((address) => !this.#unknown.known.has(address));
-        alike = missed.join() === before ? alike + 1 : 0;
-        before = missed.join();
+        alike = missed.join() === missedBefore ? alike + 1 : 0;
+        missedBefore = missed.join();
         if (missed.length === 0 || alike >= forgotten) {
           for (const address of missed) {
             this.#unknown.known.add(address);
@@ -338,7 +345,16 @@ class ValueRenewal {
 
   #copyAgain(start: Address, bytes: Bytes): void {
     if (start > 0 && bytes > 0) {
-      this.copy.renew(start, Math.min(bytes, LARGEST_PIECE), true);
+      const length = Math.min(bytes, LARGEST_PIECE);
+      this.copy.renew(start, length);
+      this.#readAgain.push({ start, end: start + length });
+    }
+  }
+
+  /** By the time its references are followed, a name would have another value, which is not in the graph. */
+  #keepRead(): void {
+    for (const { start, end } of this.#readAgain) {
+      this.copy.keep(start, end - start);
     }
   }
 

@@ -107,6 +107,9 @@ export class HeapCopy implements HeapPages {
     this.#sortRanges();
   }
 
+  /** Everything is kept. */
+  keep(): void {}
+
   /**
    * Reads the current contents of a range, in pieces as contiguous as here. Pages that were not copied are
    * added if there is room.

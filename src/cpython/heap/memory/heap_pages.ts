@@ -25,11 +25,10 @@ export interface HeapPages extends Memory {
   index(address: Address): number;
   /** A word as a Number; -1 if it cannot be read here. */
   word(address: Address): number;
-  /**
-   * Reads the current contents of a range. Pages that are new are added if there is room. `keeps`: a later reader
-   * should find these contents, because they may soon be gone.
-   */
-  renew(start: Address, bytes: Bytes, keeps: boolean): void;
+  /** Reads the current contents of a range. Pages that are new are added if there is room. */
+  renew(start: Address, bytes: Bytes): void;
+  /** Later readers find the contents that are held now, as far as there is room: the program may have others soon. */
+  keep(start: Address, bytes: Bytes): void;
   /** All contents once, ascending; the array is valid until the next step. */
   contents(): Iterable<{ readonly start: Address; readonly words: Uint32Array }>;
 }

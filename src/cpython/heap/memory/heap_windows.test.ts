@@ -77,7 +77,7 @@ test("a small heap is a copy of one moment, the newest memory last", () => {
   expect(starts).toEqual([...starts].sort((a, b) => b - a));
   memory.moment = 8;
   expect(windows.word(START + MIB)).toBe(START + MIB);
-  windows.renew(START + MIB, 16, true);
+  windows.renew(START + MIB, 16);
   expect(windows.word(START + MIB)).toBe(START + MIB + 8);
   expect(windows.word(START + MIB + 16)).toBe(START + MIB + 16);
 });
@@ -91,8 +91,8 @@ test("only pages that are there are read, and those that come later only when th
   expect(memory.read.every(isPresent)).toBe(true);
   expect(windows.word(START + PAGE)).toBe(-1);
   memory.present.push(range(START + PAGE, PAGE), range(START + 64 * MIB, PAGE));
-  windows.renew(START + PAGE, 8, true);
-  windows.renew(START + 64 * MIB, 8, true);
+  windows.renew(START + PAGE, 8);
+  windows.renew(START + 64 * MIB, 8);
   expect(windows.word(START + PAGE)).toBe(START + PAGE);
   expect(windows.word(START + 64 * MIB)).toBe(START + 64 * MIB);
   expect(memory.read.every(isPresent)).toBe(true);
@@ -102,13 +102,32 @@ test("what was kept stays, however much is read after it", () => {
   const heap = range(START, 64 * MIB);
   const memory = new AddressedMemory(heap);
   const windows = new HeapWindows(memory, [heap], 0, MIB);
-  windows.renew(START, 64, true);
+  windows.renew(START, 64);
+  windows.keep(START, 64);
   memory.moment = 8;
   for (let address = START + MIB; address < heap.end; address += PAGE) {
     windows.word(address);
   }
   expect(windows.word(START)).toBe(START);
   expect(windows.word(START + MIB)).toBe(START + MIB + 8);
+});
+
+test("reading again takes no room from what is kept", () => {
+  const heap = range(START, 64 * MIB);
+  const memory = new AddressedMemory(heap);
+  const windows = new HeapWindows(memory, [heap], 0, MIB);
+  for (let address = START + MIB; address < heap.end; address += MIB) {
+    windows.word(address);
+    windows.renew(address, 64);
+  }
+  windows.word(START);
+  windows.renew(START, 64);
+  windows.keep(START, 64);
+  memory.moment = 8;
+  for (let address = START + MIB; address < heap.end; address += PAGE) {
+    windows.word(address);
+  }
+  expect(windows.word(START)).toBe(START);
 });
 
 test("a header that goes on in the next block, and the whole contents, are read across blocks", () => {

@@ -130,29 +130,34 @@ export class HeapWindows implements HeapPages {
     return at < 0 ? -1 : wordAt(this.words, at);
   }
 
-  renew(start: Address, bytes: Bytes, wanted: boolean): void {
+  renew(start: Address, bytes: Bytes): void {
     const end = start + bytes;
     if (!(start > 0 && end < 2 ** 53)) {
       return;
     }
     this.#enterNew(start, end);
-    for (let first = start - (start % BLOCK); first < end; first += BLOCK) {
-      const block = this.#blockAt(first);
-      if (block === 0) {
-        continue;
-      }
-      const keeps =
-        wanted &&
-        this.isLive &&
-        bytes <= LARGEST_KEPT &&
-        this.#kept < this.#block.length * MOST_KEPT;
-      let slot = this.#slot[block] ?? NOT_HELD;
+    for (const block of this.#blocksIn(start, end)) {
+      const first = float64At(this.#start, block);
+      const slot = this.#slot[block] ?? NOT_HELD;
       if (slot >= 0) {
         this.#read(block, slot, Math.max(0, start - first), Math.min(BLOCK, end - first));
-      } else if (keeps || !this.isLive) {
-        slot = this.#load(block);
+      } else if (!this.isLive) {
+        this.#load(block);
       }
-      if (keeps && this.#uses[slot] !== KEPT) {
+    }
+  }
+
+  keep(start: Address, bytes: Bytes): void {
+    if (!this.isLive || bytes > LARGEST_KEPT) {
+      return;
+    }
+    for (const block of this.#blocksIn(start, start + bytes)) {
+      if (this.#kept >= this.#block.length * MOST_KEPT) {
+        return;
+      }
+      const held = this.#slot[block] ?? NOT_HELD;
+      const slot = held >= 0 ? held : this.#load(block);
+      if (this.#uses[slot] !== KEPT) {
         this.#uses[slot] = KEPT;
         this.#kept += 1;
       }
@@ -237,6 +242,16 @@ export class HeapWindows implements HeapPages {
         for (const range of this.source.resident(first, at)) {
           this.#enter(range.start, range.end);
         }
+      }
+    }
+  }
+
+  /** The known ones. */
+  *#blocksIn(start: Address, end: Address): Generator<number> {
+    for (let first = start - (start % BLOCK); first < end; first += BLOCK) {
+      const block = this.#blockAt(first);
+      if (block !== 0) {
+        yield block;
       }
     }
   }
