@@ -2,14 +2,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { readTasks } from "../../linux/process/tasks.js";
 import { present } from "../../model/base/present.js";
 
 export const USER = "default";
@@ -138,7 +137,7 @@ export class ClickhouseServer {
     child.kill("SIGSTOP");
     try {
       // The kernel stops threads one by one, and one that still runs could answer.
-      while (readTasks(pid).some(({ state }) => state !== "T")) {
+      while (readdirSync(`/proc/${pid}/task`).some((thread) => !isStopped(pid, thread))) {
         await wait(10);
       }
       await work();
@@ -150,6 +149,15 @@ export class ClickhouseServer {
   async stop(): Promise<void> {
     await this.kill();
     rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** False also for one that has just ended. */
+function isStopped(pid: number, thread: string): boolean {
+  try {
+    return /^State:\tT/m.test(readFileSync(`/proc/${pid}/task/${thread}/status`, "utf8"));
+  } catch {
+    return false;
   }
 }
 
