@@ -16,14 +16,11 @@ export class GrowingColumn<Array extends TypedArray> {
     this.#array = make(Math.max(2, rows));
   }
 
-  /** Continues a copy of `rows`. */
+  /** Continues `rows`, which must not change; they are copied before the first row is added. */
   static after<Array extends TypedArray>(rows: Array): GrowingColumn<Array> {
     const Typed = rows.constructor as new (length: number) => Array;
-    const column = new GrowingColumn(
-      (length) => new Typed(length),
-      Math.ceil(rows.length * GROWTH),
-    );
-    column.#array.set(rows);
+    const column = new GrowingColumn((length) => new Typed(length), 0);
+    column.#array = rows;
     column.length = rows.length;
     return column;
   }
@@ -35,7 +32,7 @@ export class GrowingColumn<Array extends TypedArray> {
 
   push(value: number): void {
     if (this.length === this.#array.length) {
-      const grown = this.#make(Math.ceil(this.length * GROWTH));
+      const grown = this.#make(Math.max(2, Math.ceil(this.length * GROWTH)));
       grown.set(this.#array);
       this.#array = grown;
     }
