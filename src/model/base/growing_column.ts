@@ -30,6 +30,11 @@ export class GrowingColumn<Array extends TypedArray> {
     return this.#array.byteLength;
   }
 
+  /** Rows that it has room for. */
+  get capacity(): number {
+    return this.#array.length;
+  }
+
   push(value: number): void {
     if (this.length === this.#array.length) {
       const grown = this.#make(Math.max(2, Math.ceil(this.length * GROWTH)));
@@ -37,6 +42,19 @@ export class GrowingColumn<Array extends TypedArray> {
       this.#array = grown;
     }
     this.#array[this.length++] = value;
+  }
+
+  /** Adds all of `rows`. If they are many, it gets no room for more. */
+  pushAll(rows: Array): void {
+    const length = this.length + rows.length;
+    if (length > this.#array.length) {
+      const room = rows.length < this.length ? Math.ceil(this.length * GROWTH) : 0;
+      const grown = this.#make(Math.max(2, length, room));
+      grown.set(this.#array.subarray(0, this.length));
+      this.#array = grown;
+    }
+    this.#array.set(rows, this.length);
+    this.length = length;
   }
 
   at(row: number): number {

@@ -1,5 +1,5 @@
 /** Converts a received profile to a snapshot of a recording. */
-import { itemAt, uint32At } from "../../model/base/columns.js";
+import { addAt, float64At, itemAt, uint32At } from "../../model/base/columns.js";
 import { mixHash, RowIndex } from "../../model/base/row_index.js";
 import type { LabelId, StackId } from "../../model/base/units.js";
 import { Domain, type ProfileSnapshot, type SiteTable } from "../../model/profile/profile.js";
@@ -47,12 +47,14 @@ function sitesOf(
 ): SiteTable {
   const sites = newSiteTable(samples.length, 1);
   const index = new RowIndex(samples.length);
+  const siteOf = new Uint32Array(samples.length);
   let length = 0;
   let stack = 0;
   let thread = 0;
   let label = 0;
+  const { stack: stacks, thread: threads, label: labels } = sites;
   const isSame = (row: number) =>
-    sites.stack[row] === stack && sites.thread[row] === thread && sites.label[row] === label;
+    stacks[row] === stack && threads[row] === thread && labels[row] === label;
   for (let sample = 0; sample < samples.length; sample++) {
     stack = rows.stackOf(sample);
     thread = itemAt(rows.threadRows, uint32At(samples.thread, sample));
@@ -62,19 +64,26 @@ function sitesOf(
     if (site < 0) {
       site = length++;
       index.add(hash, site);
-      sites.stack[site] = stack;
-      sites.thread[site] = thread;
-      sites.label[site] = label;
-      sites.domain[site] = Domain.python;
+      stacks[site] = stack;
+      threads[site] = thread;
+      labels[site] = label;
     }
-    for (const figure of FIGURES) {
-      sites[figure][site] = (sites[figure][site] ?? 0) + (samples[figure][sample] ?? 0);
-    }
-    sites.cohortBytes[site] = sites.liveBytes[site] ?? 0;
+    siteOf[sample] = site;
   }
+  for (const figure of FIGURES) {
+    addUp(samples[figure], siteOf, sites[figure]);
+  }
+  sites.cohortBytes.set(sites.liveBytes);
+  sites.domain.fill(Domain.python);
   return length === samples.length
     ? sites
     : pickSites(sites, Uint32Array.from({ length }, (_, site) => site), 1);
+}
+
+function addUp(values: Float64Array, siteOf: Uint32Array, sums: Float64Array): void {
+  for (let sample = 0; sample < values.length; sample++) {
+    addAt(sums, uint32At(siteOf, sample), float64At(values, sample));
+  }
 }
 
 /** Most stacks are those of an earlier profile, and are found by their frames without the index of all stacks. */
