@@ -14,7 +14,7 @@ import {
   withinLimit,
 } from "./received_profile.js";
 import { type Figure, type Labels, SampleCollector } from "./received_samples.js";
-import { pushNumbers, pushSigned, readLine, readMessage, type WireReader } from "./wire.js";
+import { Numbers, pushNumbers, pushSigned, readLine, readMessage, type WireReader } from "./wire.js";
 
 const MS_PER_NANO = 1e-6;
 /** Largest table; no profiler writes larger ones. */
@@ -66,8 +66,8 @@ function samplesOf(
   const samples = new SampleCollector();
   const framesOf = frameRows(raw, samples, text);
   const rowsOf = labelRows(samples, text);
-  const locations: number[] = [];
-  const values: number[] = [];
+  const locations = new Numbers();
+  const values = new Numbers();
   const labels: RawLabel[] = [];
   for (const reader of raw.samples) {
     locations.length = 0;
@@ -77,12 +77,12 @@ function samplesOf(
     if (values.length !== figures.length) {
       malformed("a sample has not one value for each sample type");
     }
-    if (!figures.some((figure, at) => figure !== null && values[at] !== 0)) {
+    if (!figures.some((figure, at) => figure !== null && values.at(at) !== 0)) {
       continue;
     }
     const start = samples.framesPushed;
-    for (const id of locations) {
-      const rows = framesOf(id);
+    for (let depth = 0; depth < locations.length; depth++) {
+      const rows = framesOf(locations.at(depth));
       for (let at = 0; at < rows.length; at++) {
         samples.pushFrame(rows[at] ?? 0);
       }
@@ -98,13 +98,13 @@ function samplesOf(
 
 /** The values of a sample by figure. Throws TidemarkError for a negative value. */
 export function figuresOf(
-  values: readonly number[],
+  values: { at(index: number): number | undefined },
   figures: readonly (Figure | null)[],
 ): Record<Figure, number> {
   const sums = { liveBytes: 0, liveObjects: 0, allocatedBytes: 0, allocatedObjects: 0 };
   for (let at = 0; at < figures.length; at++) {
     const figure = figures[at] ?? null;
-    const value = values[at] ?? 0;
+    const value = values.at(at) ?? 0;
     if (figure !== null) {
       if (value < 0) {
         malformed("a value is negative");
@@ -258,8 +258,8 @@ function readValueType(message: WireReader): { type: number; unit: number } {
 
 function readSample(
   message: WireReader,
-  locations: number[],
-  values: number[],
+  locations: Numbers,
+  values: Numbers,
   labels: RawLabel[],
 ): void {
   readMessage(message, (field, type, reader) => {

@@ -33,7 +33,16 @@ export class WireReader {
   /** An unsigned number; beyond 2^53 it is rounded. */
   unsigned(): number {
     const byte = this.#byte();
-    return byte < 0x80 ? byte : this.#longer(byte, 0);
+    if (byte < 0x80) {
+      return byte;
+    }
+    // Most ids have one byte or two.
+    const next = this.#at < this.#end ? (this.#bytes[this.#at] ?? 0) : 0x80;
+    if (next < 0x80) {
+      this.#at += 1;
+      return (byte & 0x7f) | (next << 7);
+    }
+    return this.#longer(byte, 0);
   }
 
   /** An int64; beyond 2^53 it is rounded. */
@@ -178,9 +187,29 @@ export function readMessage(
   }
 }
 
+/** An array, or {@link Numbers}. */
+interface NumberTarget {
+  readonly length: number;
+  push(value: number): unknown;
+}
+
+/** A list that is filled again for each sample: an array loses its memory when its length becomes 0. */
+export class Numbers implements NumberTarget {
+  length = 0;
+  readonly #values: number[] = [];
+
+  push(value: number): void {
+    this.#values[this.length++] = value;
+  }
+
+  at(index: number): number {
+    return this.#values[index] ?? 0;
+  }
+}
+
 /** Adds a repeated number, packed or not. */
 export function pushNumbers(
-  into: number[],
+  into: NumberTarget,
   type: number,
   reader: WireReader,
   most: number = Number.POSITIVE_INFINITY,
@@ -199,7 +228,7 @@ export function pushNumbers(
 }
 
 /** The same for signed numbers. */
-export function pushSigned(into: number[], type: number, reader: WireReader): void {
+export function pushSigned(into: NumberTarget, type: number, reader: WireReader): void {
   if (type !== WireType.LengthDelimited) {
     into.push(reader.signed());
     return;
