@@ -5,7 +5,15 @@ import { decodeFolded } from "./formats/folded.js";
 import { profileSnapshotOf } from "./sender_profile.js";
 
 const IDENTITY = {
-  ...{ service: "shop", version: "1", env: "", namespace: "", workload: "", pod: "", container: "" },
+  ...{
+    service: "shop",
+    version: "1",
+    env: "",
+    namespace: "",
+    workload: "",
+    pod: "",
+    container: "",
+  },
   labels: {},
 };
 
@@ -48,7 +56,11 @@ it("does not mistake a part of a stack, or a longer one, for a known one", () =>
   }
   const stacks = new OneHash();
   const builder = newBuilder();
-  const { sites } = snapshot("a;b;c 1\nb;c 2\na;b 3\nc;b;a 4\na;b;c;d 5\na;b;c 10\n", builder, stacks);
+  const { sites } = snapshot(
+    "a;b;c 1\nb;c 2\na;b 3\nc;b;a 4\na;b;c;d 5\na;b;c 10\n",
+    builder,
+    stacks,
+  );
   expect(new Set(sites.stack).size).toBe(5);
   expect([...sites.liveBytes]).toEqual([11, 2, 3, 4, 5]);
   expect([...sites.cohortBytes]).toEqual([11, 2, 3, 4, 5]);

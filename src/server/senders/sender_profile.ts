@@ -77,7 +77,11 @@ function sitesOf(
   sites.domain.fill(Domain.python);
   return length === samples.length
     ? sites
-    : pickSites(sites, Uint32Array.from({ length }, (_, site) => site), 1);
+    : pickSites(
+        sites,
+        Uint32Array.from({ length }, (_, site) => site),
+        1,
+      );
 }
 
 function addUp(values: Float64Array, siteOf: Uint32Array, sums: Float64Array): void {

@@ -126,8 +126,7 @@ function readProfile(message: WireReader, resource: RawOtlpProfile["resource"]):
         samples.push(readSample(reader.message()));
         return true;
       case 3:
-        profile.timeNanos =
-          type === WireType.Bit64 ? reader.fixed64() : reader.unsigned();
+        profile.timeNanos = type === WireType.Bit64 ? reader.fixed64() : reader.unsigned();
         return true;
       case 4:
         profile.durationNanos = reader.unsigned();
@@ -239,10 +238,7 @@ function profileOf(
     timeMs: timeOfNanos(raw.timeNanos),
     durationMs: Math.round(raw.durationNanos * MS_PER_NANO),
     periodBytes: Math.max(0, raw.period),
-    id:
-      raw.id === "" || /^0+$/.test(raw.id)
-        ? hashOf(content, samples)
-        : `${raw.id} ${type}`,
+    id: raw.id === "" || /^0+$/.test(raw.id) ? hashOf(content, samples) : `${raw.id} ${type}`,
   };
 }
 

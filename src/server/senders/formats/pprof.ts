@@ -14,7 +14,14 @@ import {
   withinLimit,
 } from "./received_profile.js";
 import { type Figure, type Labels, SampleCollector } from "./received_samples.js";
-import { Numbers, pushNumbers, pushSigned, readLine, readMessage, type WireReader } from "./wire.js";
+import {
+  Numbers,
+  pushNumbers,
+  pushSigned,
+  readLine,
+  readMessage,
+  type WireReader,
+} from "./wire.js";
 
 const MS_PER_NANO = 1e-6;
 /** Largest table; no profiler writes larger ones. */
