@@ -144,9 +144,10 @@ export class WireReader {
       case START_GROUP:
       case END_GROUP:
         // Groups can nest and are obsolete.
-        return malformed("it holds groups");
+        malformed("it holds groups");
+        break;
       default:
-        return malformed(`a field has the unknown wire type ${type}`);
+        malformed(`a field has the unknown wire type ${type}`);
     }
   }
 
