@@ -58,9 +58,9 @@ function largeProfile(seed: number): Buffer {
   );
 }
 
-test("others are answered while a request of 80,000 samples is taken", async () => {
+test("others are answered while a request of 240,000 samples is taken", async () => {
   const body = Buffer.concat(
-    Array.from({ length: 10 }, (_, at) =>
+    Array.from({ length: 30 }, (_, at) =>
       pushMessage({ service_name: "wide" }, largeProfile(at), `id-${at}`),
     ),
   );
