@@ -5,7 +5,9 @@
  * ten minutes; it restarts and moves the days to coarser tiers. The disk before and after, and the flame graph of all days,
  * are measured.
  *
- * The full size: `--processes 1000 --stacks 2000 --seconds 300 --history 30 --history-stacks 2000`.
+ * The full size: `--processes 1000 --stacks 2000 --seconds 180 --history 30 --history-stacks 500`.
+ *
+ * `--alone`: no client queries while profiles arrive, so that the server's CPU time is that of the profiles.
  *
  * `--processes` senders push a profile of `--stacks` stacks a minute (Pyroscope's push API), evenly spread over
  * `--seconds`, while one client queries. Then only queries run: services, a flame graph, a diff, label values. One
@@ -38,6 +40,7 @@ const { values: options } = parseArgs({
     seconds: { type: "string", default: "60" },
     history: { type: "string", default: "0" },
     "history-stacks": { type: "string", default: "200" },
+    alone: { type: "boolean", default: false },
   },
 });
 const processes = Number(options.processes);
@@ -46,6 +49,8 @@ const seconds = Number(options.seconds);
 const QUERIES = 20;
 /** Times of queries while profiles arrive, in ms. @type {number[]} */
 const asked = [];
+/** The server's CPU time when each process had sent its first profile, in s. */
+let cpuAfterFirstS = Number.NaN;
 /** Profiles without a time. @type {Map<string, string>} */
 const encoded = new Map();
 const folder = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
@@ -55,7 +60,7 @@ try {
   const cpuBefore = cpuOf(/** @type {number} */ (child.pid));
   const taken = await ingest();
   await pause(3000);
-  const cpuS = cpuOf(/** @type {number} */ (child.pid)) - cpuBefore;
+  const cpuAfter = cpuOf(/** @type {number} */ (child.pid));
   const rssMiB = Math.round(rssOf(/** @type {number} */ (child.pid)) / 2 ** 20);
   const window = `from=${begunMs - 60_000}&to=${Date.now()}`;
   const shop = encodeURIComponent('{service_name="service-1"}');
@@ -91,6 +96,7 @@ try {
     queries.push([name, ms(quantile(times, 0.5)), ms(quantile(times, 0.99))]);
   }
   const rows = taken.length * stacks;
+  const later = taken.length - processes;
   const disk = bytesBelow(folder);
   const ingestTable = markdownTable(
     [
@@ -100,6 +106,8 @@ try {
       "p99",
       "while they came: services, p99",
       "the server's CPU a profile",
+      "a process's first",
+      "a later one",
       "disk a profile",
       "RSS",
     ],
@@ -109,8 +117,10 @@ try {
         rows.toLocaleString("en"),
         ms(quantile(taken, 0.5)),
         ms(quantile(taken, 0.99)),
-        ms(quantile(asked, 0.99)),
-        ms((cpuS * 1000) / taken.length),
+        options.alone ? "none asked" : `${ms(quantile(asked, 0.99))} of ${asked.length}`,
+        ms(((cpuAfter - cpuBefore) * 1000) / taken.length),
+        ms(((cpuAfterFirstS - cpuBefore) * 1000) / Math.min(processes, taken.length)),
+        later > 0 ? ms(((cpuAfter - cpuAfterFirstS) * 1000) / later) : "none was sent",
         `${(disk / taken.length / 1024).toFixed(0)} KiB`,
         `${rssMiB} MiB`,
       ],
@@ -196,7 +206,7 @@ async function ingest() {
   const endMs = Date.now() + seconds * 1000;
   const times = /** @type {number[]} */ ([]);
   const querying = (async () => {
-    while (Date.now() < endMs) {
+    while (!options.alone && Date.now() < endMs) {
       const begun = performance.now();
       await (await fetch(`${url}/api/v1/services`)).arrayBuffer();
       asked.push(performance.now() - begun);
@@ -207,6 +217,9 @@ async function ingest() {
   for (let at = 0; at < total; at++) {
     const body = pushed(at % processes, Math.floor(at / processes));
     await pause(Math.max(0, endMs - seconds * 1000 + (at / total) * seconds * 1000 - Date.now()));
+    if (at === processes) {
+      cpuAfterFirstS = cpuOf(/** @type {number} */ (child.pid));
+    }
     const begun = performance.now();
     const send = async () => {
       const response = await fetch(`${url}/push.v1.PusherService/Push`, {
@@ -223,6 +236,9 @@ async function ingest() {
     sending.push(send());
   }
   await Promise.all(sending);
+  if (total <= processes) {
+    cpuAfterFirstS = cpuOf(/** @type {number} */ (child.pid));
+  }
   await querying;
   return times;
 }

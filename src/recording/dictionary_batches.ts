@@ -274,9 +274,8 @@ function appendAll<Columns extends Record<string, Growing>>(
   batch: Readonly<Record<keyof Columns & string, Column>>,
 ): void {
   for (const [name, column] of Object.entries(columns)) {
-    for (const value of batch[name] ?? []) {
-      column.push(value);
-    }
+    // Columns of the batch have the types of ours: they are checked.
+    (column as GrowingColumn<Column>).pushAll(batch[name] as Column);
   }
 }
 

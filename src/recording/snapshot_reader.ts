@@ -72,10 +72,7 @@ export function readSamples(
   checkIds(batch.label, tables.labels.length, "a site's label");
   checkIds(batch.domain, COPIES_DOMAIN + 1, "a site's domain");
   for (const name of FIGURES) {
-    demand(
-      batch[name].every((figure) => figure >= 0 && figure < Number.POSITIVE_INFINITY),
-      `a site's ${name} is not a number`,
-    );
+    demand(isFigure(batch[name]), `a site's ${name} is not a number`);
   }
   const { profile: _, periodBytes, peakMs, cohorts, ...columns } = batch;
   const table: SiteTable = { length, ...columns };
@@ -91,4 +88,15 @@ export function readSamples(
     cohorts: Array.from(cohorts),
     peakMs: Array.from(peakMs),
   };
+}
+
+/** A loop, because `every` takes as long as all else: there are 24 lifetimes for each site. */
+function isFigure(column: Float64Array | Float32Array): boolean {
+  for (let row = 0; row < column.length; row++) {
+    const figure = column[row] ?? 0;
+    if (!(figure >= 0 && figure < Number.POSITIVE_INFINITY)) {
+      return false;
+    }
+  }
+  return true;
 }

@@ -72,6 +72,7 @@ export class StreamReader {
   readonly #holders = new HolderReader();
   #announced: ProfileBatch | null = null;
   #ended = false;
+  #mostSites = 0;
 
   constructor(
     readonly source: string,
@@ -96,6 +97,11 @@ export class StreamReader {
   /** About how much memory it takes. */
   get bytes(): Bytes {
     return this.#dictionary.bytes;
+  }
+
+  /** Sites of its largest profile. */
+  get mostSites(): number {
+    return this.#mostSites;
   }
 
   /** Takes whole frames. Throws TidemarkError for anything else. */
@@ -223,6 +229,7 @@ export class StreamReader {
       return null;
     }
     const profile = readSamples(batch, this.#dictionary.tables(), about);
+    this.#mostSites = Math.max(this.#mostSites, profile.sites.length);
     return { kind: "profile", profile, about };
   }
 

@@ -58,9 +58,9 @@ function largeProfile(seed: number): Buffer {
   );
 }
 
-test("others are answered while a request of 80,000 samples is taken", async () => {
+test("others are answered while a request of 160,000 samples is taken", async () => {
   const body = Buffer.concat(
-    Array.from({ length: 10 }, (_, at) =>
+    Array.from({ length: 20 }, (_, at) =>
       pushMessage({ service_name: "wide" }, largeProfile(at), `id-${at}`),
     ),
   );
@@ -76,7 +76,7 @@ test("others are answered while a request of 80,000 samples is taken", async () 
   }
   expect((await large).status).toBe(200);
   // All profiles are decoded before the first is stored. In a single event loop turn, it would be one or two.
-  expect(answered).toBeGreaterThan(4);
+  expect(answered).toBeGreaterThan(2);
 });
 
 test("a profile of an ended stream is recognized after a restart", async () => {

@@ -16,14 +16,11 @@ export class GrowingColumn<Array extends TypedArray> {
     this.#array = make(Math.max(2, rows));
   }
 
-  /** Continues a copy of `rows`. */
+  /** Continues `rows`, which must not change; they are copied before the first row is added. */
   static after<Array extends TypedArray>(rows: Array): GrowingColumn<Array> {
     const Typed = rows.constructor as new (length: number) => Array;
-    const column = new GrowingColumn(
-      (length) => new Typed(length),
-      Math.ceil(rows.length * GROWTH),
-    );
-    column.#array.set(rows);
+    const column = new GrowingColumn((length) => new Typed(length), 0);
+    column.#array = rows;
     column.length = rows.length;
     return column;
   }
@@ -33,13 +30,31 @@ export class GrowingColumn<Array extends TypedArray> {
     return this.#array.byteLength;
   }
 
+  /** Rows that it has room for. */
+  get capacity(): number {
+    return this.#array.length;
+  }
+
   push(value: number): void {
     if (this.length === this.#array.length) {
-      const grown = this.#make(Math.ceil(this.length * GROWTH));
+      const grown = this.#make(Math.max(2, Math.ceil(this.length * GROWTH)));
       grown.set(this.#array);
       this.#array = grown;
     }
     this.#array[this.length++] = value;
+  }
+
+  /** Adds all of `rows`. If they are many, it gets no room for more. */
+  pushAll(rows: Array): void {
+    const length = this.length + rows.length;
+    if (length > this.#array.length) {
+      const room = rows.length < this.length ? Math.ceil(this.length * GROWTH) : 0;
+      const grown = this.#make(Math.max(2, length, room));
+      grown.set(this.#array.subarray(0, this.length));
+      this.#array = grown;
+    }
+    this.#array.set(rows, this.length);
+    this.length = length;
   }
 
   at(row: number): number {

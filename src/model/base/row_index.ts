@@ -3,6 +3,8 @@
  * row. The table stores the rows and compares them.
  */
 
+import type { Bytes } from "./units.js";
+
 const LEAST_SLOTS = 256;
 
 export class RowIndex {
@@ -16,6 +18,10 @@ export class RowIndex {
     const slots = Math.max(LEAST_SLOTS, 2 ** Math.ceil(Math.log2(2 * rows + 1)));
     this.#rows = new Uint32Array(slots);
     this.#hashes = new Uint32Array(slots);
+  }
+
+  get bytes(): Bytes {
+    return this.#rows.byteLength + this.#hashes.byteLength;
   }
 
   /** The row with this hash for which `same` is true, or -1. */

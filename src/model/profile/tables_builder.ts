@@ -99,6 +99,19 @@ export class ProfileTablesBuilder {
     return this.#stacks.intern([parent, frame], 1);
   }
 
+  /** Whether `stack` consists of the first `depth` of `frames`, leaf first. */
+  hasFrames(stack: StackId, frames: Uint32Array, depth: number): boolean {
+    const { parent, frame } = this.#stacks.columns;
+    let row = stack;
+    for (let at = 0; at < depth; at++) {
+      if (row === 0 || frame.at(row) !== frames[at]) {
+        return false;
+      }
+      row = parent.at(row);
+    }
+    return row === 0;
+  }
+
   /** The label that extends `parent` by one key and value. */
   label(parent: LabelId, key: StringId, value: StringId): LabelId {
     return this.#labels.intern([parent, key, value], 1);
@@ -217,7 +230,8 @@ type Column = GrowingColumn<Uint8Array> | GrowingColumn<Uint32Array> | GrowingCo
 class InternedRows<Columns extends Readonly<Record<string, Column>>> {
   readonly columns: Columns;
   readonly #all: readonly Column[];
-  readonly #index: RowIndex;
+  /** Built when the first row is looked up: who continues tables may only need a few of them. */
+  #index: RowIndex | null = null;
   length: number;
 
   /** `columns`: of equal length. */
@@ -225,14 +239,18 @@ class InternedRows<Columns extends Readonly<Record<string, Column>>> {
     this.columns = columns;
     this.#all = Object.values(columns);
     this.length = this.#all[0]?.length ?? 0;
-    this.#index = new RowIndex(this.length);
+  }
+
+  #indexed(): RowIndex {
+    const index = new RowIndex(this.length);
     for (let row = 0; row < this.length; row++) {
       let hash = 0;
       for (const column of this.#all) {
         hash = mixValue(hash, column.at(row));
       }
-      this.#index.add(hash, row);
+      index.add(hash, row);
     }
+    return index;
   }
 
   /**
@@ -240,6 +258,7 @@ class InternedRows<Columns extends Readonly<Record<string, Column>>> {
    * some tables).
    */
   intern(values: readonly number[], from = 0): number {
+    this.#index ??= this.#indexed();
     let hash = 0;
     for (const value of values) {
       hash = mixValue(hash, value);

@@ -24,6 +24,9 @@ const LIMITS: StreamLimits = { frameBytes: 64 << 20, callBytes: 128 << 20 };
 const MOST_OPEN_BYTES: Bytes = 448 << 20;
 /** Memory of a stream whose dictionary is empty. */
 const OPEN_BYTES: Bytes = 16 << 10;
+/** Memory of a site in the store: of profiles of other profilers, which send differences, none is kept. */
+const SITE_BYTES: Bytes = 120;
+const RECEIVED_SITE_BYTES: Bytes = 40;
 const IDLE_MS: Millis = 600_000;
 const RETRY_MS: Millis = 5_000;
 const MOST_FAILURES = 5;
@@ -381,7 +384,9 @@ export class Ingest {
   }
 }
 
-/** The store needs about as much memory for a stream as its reader does. */
+/** With the memory of the store: it has the id of each stack with samples, and compares profiles with the last one. */
 function bytesOf(reader: StreamReader): Bytes {
-  return 2 * reader.bytes + OPEN_BYTES;
+  const isReceived = reader.meta?.sender !== undefined;
+  const siteBytes = isReceived ? RECEIVED_SITE_BYTES : SITE_BYTES;
+  return reader.bytes + siteBytes * reader.mostSites + OPEN_BYTES;
 }

@@ -1,38 +1,34 @@
 /** Converts a received profile to a snapshot of a recording. */
+import { addAt, float64At, itemAt, uint32At } from "../../model/base/columns.js";
 import { mixHash, RowIndex } from "../../model/base/row_index.js";
-import type { StackId } from "../../model/base/units.js";
-import { foldSites } from "../../model/profile/fold_sites.js";
+import type { LabelId, StackId } from "../../model/base/units.js";
 import { Domain, type ProfileSnapshot, type SiteTable } from "../../model/profile/profile.js";
-import { newSiteTable } from "../../model/profile/site_columns.js";
+import { newSiteTable, pickSites } from "../../model/profile/site_columns.js";
 import type { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
-import { FIGURES, type ReceivedFrame, type ReceivedProfile } from "./formats/received_profile.js";
+import type { ReceivedProfile } from "./formats/received_profile.js";
+import { FIGURES, type Labels, type ReceivedSamples } from "./formats/received_samples.js";
 
-/** `builder` has one process, row 0; its threads are found by name in `threads`. */
+const NONE = 0xffff_ffff;
+
+/**
+ * `builder` has one process, row 0; its threads are found by name in `threads`. `stacks`: those of the sender's earlier
+ * profiles in this stream, by the hash of their frames. New ones are added.
+ */
 export function profileSnapshotOf(
   profile: ReceivedProfile,
   builder: ProfileTablesBuilder,
   threads: Map<string, number>,
+  stacks: RowIndex,
 ): ProfileSnapshot {
   const { samples, timeMs, durationMs } = profile;
-  const sites = newSiteTable(samples.length, 1);
-  const stackOf = stacksOf(builder);
-  samples.forEach((sample, at) => {
-    sites.stack[at] = stackOf(sample.frames);
-    sites.thread[at] = threadRow(sample.thread, builder, threads);
-    sites.label[at] = sample.labels.reduce(
-      (parent, [key, value]) => builder.label(parent, builder.string(key), builder.string(value)),
-      0,
-    );
-    sites.domain[at] = Domain.python;
-    for (const figure of FIGURES) {
-      sites[figure][at] = sample[figure];
-    }
-    sites.cohortBytes[at] = sample.liveBytes;
-  });
   return {
     timeMs,
     durationMs,
-    sites: folded(sites),
+    sites: sitesOf(samples, {
+      stackOf: stacksOf(samples, builder, stacks),
+      threadRows: samples.threads.map((name) => threadRow(name, builder, threads)),
+      labelIds: samples.labelSets.map((labels) => labelId(labels, builder)),
+    }),
     files: newSiteTable(0, 1),
     copies: newSiteTable(0, 1),
     cohorts: [timeMs],
@@ -40,46 +36,105 @@ export function profileSnapshotOf(
   };
 }
 
-function folded(sites: SiteTable): SiteTable {
-  return foldSites([sites], 1);
+/** Samples of the same stack, thread and labels become one site. */
+function sitesOf(
+  samples: ReceivedSamples,
+  rows: {
+    readonly stackOf: (sample: number) => StackId;
+    readonly threadRows: readonly number[];
+    readonly labelIds: readonly LabelId[];
+  },
+): SiteTable {
+  const sites = newSiteTable(samples.length, 1);
+  const index = new RowIndex(samples.length);
+  const siteOf = new Uint32Array(samples.length);
+  let length = 0;
+  let stack = 0;
+  let thread = 0;
+  let label = 0;
+  const { stack: stacks, thread: threads, label: labels } = sites;
+  const isSame = (row: number) =>
+    stacks[row] === stack && threads[row] === thread && labels[row] === label;
+  for (let sample = 0; sample < samples.length; sample++) {
+    stack = rows.stackOf(sample);
+    thread = itemAt(rows.threadRows, uint32At(samples.thread, sample));
+    label = itemAt(rows.labelIds, uint32At(samples.labels, sample));
+    const hash = mixHash(mixHash(stack, thread), label);
+    let site = index.find(hash, isSame);
+    if (site < 0) {
+      site = length++;
+      index.add(hash, site);
+      stacks[site] = stack;
+      threads[site] = thread;
+      labels[site] = label;
+    }
+    siteOf[sample] = site;
+  }
+  for (const figure of FIGURES) {
+    addUp(samples[figure], siteOf, sites[figure]);
+  }
+  sites.cohortBytes.set(sites.liveBytes);
+  sites.domain.fill(Domain.python);
+  return length === samples.length
+    ? sites
+    : pickSites(
+        sites,
+        Uint32Array.from({ length }, (_, site) => site),
+        1,
+      );
 }
 
-/** Stacks that begin with the same list of frames are looked up once. */
-function stacksOf(builder: ProfileTablesBuilder): (frames: readonly ReceivedFrame[]) => StackId {
-  const ids = new Map<ReceivedFrame, number>();
-  const known = new RowIndex();
-  /** Ids of frames, leaf first. */
-  const lists: (readonly number[])[] = [];
-  const stacks: StackId[] = [];
-  const frameId = (frame: ReceivedFrame) => {
-    let id = ids.get(frame);
-    if (id === undefined) {
-      const name = builder.string(frame.function);
-      id = builder.frame(name, builder.string(frame.file), frame.line, 0, frame.kind, 0);
-      ids.set(frame, id);
-    }
+function addUp(values: Float64Array, siteOf: Uint32Array, sums: Float64Array): void {
+  for (let sample = 0; sample < values.length; sample++) {
+    addAt(sums, uint32At(siteOf, sample), float64At(values, sample));
+  }
+}
+
+/** Most stacks are those of an earlier profile, and are found by their frames without the index of all stacks. */
+function stacksOf(
+  samples: ReceivedSamples,
+  builder: ProfileTablesBuilder,
+  known: RowIndex,
+): (sample: number) => StackId {
+  const { start, end, stackFrames, frames } = samples;
+  const ids = new Uint32Array(frames.length).fill(NONE);
+  const frameId = (row: number) => {
+    const { function: name, file, line, kind } = itemAt(frames, row);
+    const id = builder.frame(builder.string(name), builder.string(file), line, 0, kind, 0);
+    ids[row] = id;
     return id;
   };
-  return (frames) => {
+  let stackIds = new Uint32Array(64);
+  return (sample) => {
+    const first = uint32At(start, sample);
+    const depth = uint32At(end, sample) - first;
+    if (depth > stackIds.length) {
+      stackIds = new Uint32Array(2 * depth);
+    }
     let hash = 0;
-    const row = new Array<number>(frames.length);
-    for (let at = 0; at < frames.length; at++) {
-      const id = frameId(frames[at] as ReceivedFrame);
-      row[at] = id;
+    for (let at = 0; at < depth; at++) {
+      const row = uint32At(stackFrames, first + at);
+      const id = ids[row] === NONE ? frameId(row) : uint32At(ids, row);
+      stackIds[at] = id;
       hash = mixHash(hash, id);
     }
-    const found = known.find(hash, (index) => {
-      const list = lists[index] ?? [];
-      return list.length === row.length && list.every((id, at) => id === row[at]);
-    });
-    if (found >= 0) {
-      return stacks[found] ?? 0;
+    let stack = known.find(hash, (candidate) => builder.hasFrames(candidate, stackIds, depth));
+    if (stack < 0) {
+      stack = 0;
+      for (let at = depth - 1; at >= 0; at--) {
+        stack = builder.stack(stack, uint32At(stackIds, at));
+      }
+      known.add(hash, stack);
     }
-    const stack = row.reduceRight((parent, id) => builder.stack(parent, id), 0);
-    known.add(hash, lists.push(row) - 1);
-    stacks.push(stack);
     return stack;
   };
+}
+
+function labelId(labels: Labels, builder: ProfileTablesBuilder): LabelId {
+  return labels.reduce(
+    (parent, [key, value]) => builder.label(parent, builder.string(key), builder.string(value)),
+    0,
+  );
 }
 
 function threadRow(

@@ -7,6 +7,7 @@
 
 import { createHash } from "node:crypto";
 import { itemAt } from "../../model/base/columns.js";
+import { RowIndex } from "../../model/base/row_index.js";
 import { Turns } from "../../model/base/turns.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
@@ -30,8 +31,9 @@ const USUAL_META_BYTES: Bytes = 4 << 10;
 const KEPT_STREAMS = 2;
 /** Ids of profiles that are remembered of each sender. */
 const MOST_IDS = 20_000;
-/** Limit on the ids and times of profiles in memory, over all senders; 40 bytes each. */
+/** Limit on the ids and times of profiles in memory, over all senders. */
 const MOST_KEPT = 3_000_000;
+const KEPT_BYTES: Bytes = 40;
 /** What a sender takes beside its ids and times, in the same unit, so that many small senders are bounded as well. */
 const SENDER_KEPT = 200;
 /** An id is kept as the first bits of its hash: as many as a number holds exactly. */
@@ -49,6 +51,8 @@ interface OpenSender {
   /** Ids (hashed) and times of its profiles. */
   readonly ids: Set<number>;
   readonly times: Set<TimeMs>;
+  /** The stacks of its profiles, by the hash of their frames. */
+  readonly stacks: RowIndex;
   readonly startedMs: TimeMs;
   usedMs: TimeMs;
 }
@@ -120,7 +124,7 @@ export class SenderStreams {
     const { processes, threads } = builder.tables();
     builder.setProcess(0, { ...itemAt(processes, 0), periodBytes: profile.periodBytes });
     const threadRows = new Map(threads.map(({ name }, row) => [name, row]));
-    const snapshot = profileSnapshotOf(profile, builder, threadRows);
+    const snapshot = profileSnapshotOf(profile, builder, threadRows, sender.stacks);
     sender.writer.snapshot(builder.tables(), snapshot, {
       kind: "poll",
       agent: {
@@ -195,7 +199,8 @@ export class SenderStreams {
     first.addProcess({ ...process, periodBytes });
     const stream = streamName(sink.peek());
     const times = new Set<TimeMs>();
-    return { stream, sink, writer, first, ids, times, startedMs, usedMs: Date.now() };
+    const stacks = new RowIndex();
+    return { stream, sink, writer, first, ids, times, stacks, startedMs, usedMs: Date.now() };
   }
 
   /** The sender's newest stream (null: it has none that is open) and the ids of the profiles in its newest streams, read
@@ -219,7 +224,8 @@ export class SenderStreams {
   }
 
   #makeRoom(): void {
-    const kept = ({ ids, times }: OpenSender) => ids.size + times.size + SENDER_KEPT;
+    const kept = ({ ids, times, stacks }: OpenSender) =>
+      ids.size + times.size + SENDER_KEPT + stacks.bytes / KEPT_BYTES;
     let left = -MOST_KEPT;
     for (const sender of this.#open.values()) {
       left += kept(sender);
@@ -335,7 +341,9 @@ async function reopened(
   const sink = new KeptFrames();
   const writer = RecordingWriter.after(sink, reader.tables, profiles);
   const { startedMs } = reader.meta;
-  return { stream, sink, writer, first: null, ids, times, startedMs, usedMs: Date.now() };
+  const stacks = new RowIndex();
+  const open = { stream, sink, writer, first: null, ids, times, stacks };
+  return { ...open, startedMs, usedMs: Date.now() };
 }
 
 const SOURCE_NAMES = {

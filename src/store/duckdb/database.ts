@@ -33,6 +33,7 @@ import {
   type StreamEnds,
 } from "./row_database.js";
 import { type AddRow, TABLES } from "./schema.js";
+import { readEnds, writeEnds } from "./stream_ends.js";
 
 /** Raised with every change to a table. */
 const STORE_VERSION = 2;
@@ -320,16 +321,7 @@ export class StoreDatabase implements RowDatabase {
   }
 
   async appliedTo(day: Day, streams: readonly string[]): Promise<StreamEnds> {
-    const applied = new Map<string, number>();
-    for (const stream of streams) {
-      const [row] = await rowsOf(
-        this.writer,
-        `SELECT end_offset FROM ${this.schemaOf(day)}.applied WHERE stream = $stream`,
-        { stream },
-      );
-      applied.set(stream, row === undefined ? 0 : Number(row.end_offset));
-    }
-    return applied;
+    return readEnds(this.writer, `${this.schemaOf(day)}.applied`, streams);
   }
 
   /** In one transaction with each stream's offset. */
@@ -341,11 +333,7 @@ export class StoreDatabase implements RowDatabase {
       const sink = await DayWriter.open(writer, schema, addMeta);
       await fill(sink);
       sink.close();
-      for (const [stream, end] of ends) {
-        await writer.run(`INSERT OR REPLACE INTO ${schema}.applied VALUES ($stream, $end)`, {
-          ...{ stream, end: BigInt(end) },
-        });
-      }
+      await writeEnds(writer, `${schema}.applied`, ends);
       await refer();
       await writer.run("COMMIT");
     } catch (error) {

@@ -5,11 +5,13 @@ import type { FrameId, LabelId, StackId } from "../../model/base/units.js";
 import { frameName, framesOf, labelPairs } from "../../model/profile/frame_text.js";
 import type { ProfileTables } from "../../model/profile/profile.js";
 import { contentId } from "./content_ids.js";
+import { KeptIds } from "./kept_ids.js";
 import type { AddRow } from "./schema.js";
 import { stackIdOf } from "./stack_ids.js";
 import type { WrittenIds } from "./written_ids.js";
 
 const MAX_INTEGER = 2 ** 31 - 1;
+const NO_FRAMES = contentId("stack");
 const KIND_NAMES = ["python", "native", "mark"] as const;
 
 /** For one recording, whose dictionaries only grow, so an id stays valid. */
@@ -19,9 +21,12 @@ export class DictionaryRows {
   readonly #written: WrittenIds;
   /** By row, as many as there are rows. */
   #frameIds = new BigUint64Array(0);
-  #stackIds = new BigUint64Array([contentId("stack")]);
-  /** By row: 1 if its row has been added. */
-  #stackSeen = new Uint8Array(0);
+  /** Of the stacks whose rows have been added. */
+  readonly #stackIds = new KeptIds();
+  /** How many stacks there were when {@link take} was called last. */
+  #stacks = 1;
+  /** Ids of the stacks that were new then, until {@link release}. */
+  #fresh = { from: 1, ids: new BigUint64Array(0) };
   readonly #labelIds: bigint[] = [];
 
   /** `labelValue`: the value under which a label's value is stored. `written`: what `add` has been called with. */
@@ -38,7 +43,7 @@ export class DictionaryRows {
   /** Must be called with the tables before ids of their rows are requested. */
   take(tables: ProfileTables): void {
     const { frames, stacks, strings } = tables;
-    let known = this.#frameIds.length;
+    const known = this.#frameIds.length;
     if (known < frames.length) {
       this.#frameIds = extended(this.#frameIds, frames.length);
       for (let frame = known; frame < frames.length; frame++) {
@@ -51,41 +56,60 @@ export class DictionaryRows {
         );
       }
     }
-    known = this.#stackIds.length;
-    if (known < stacks.length) {
-      this.#stackIds = extended(this.#stackIds, stacks.length);
+    if (this.#stacks < stacks.length) {
+      const from = this.#stacks;
+      const ids = new BigUint64Array(stacks.length - from);
+      this.#fresh = { from, ids };
       // Computed from the parent's id and the frame's own: parents come first.
-      for (let stack = known; stack < stacks.length; stack++) {
-        const parent = idAt(this.#stackIds, uint32At(stacks.parent, stack));
+      for (let stack = from; stack < stacks.length; stack++) {
+        const parent = this.#idOf(tables, uint32At(stacks.parent, stack));
         const frame = idAt(this.#frameIds, uint32At(stacks.frame, stack));
-        this.#stackIds[stack] = stackIdOf(parent, frame);
+        ids[stack - from] = stackIdOf(parent, frame);
       }
+      this.#stacks = stacks.length;
     }
-    if (this.#stackSeen.length < stacks.length) {
-      const seen = new Uint8Array(stacks.length);
-      seen.set(this.#stackSeen);
-      this.#stackSeen = seen;
+  }
+
+  /** Must be called after the ids were requested: those of stacks that were not are dropped. */
+  release(): void {
+    this.#fresh = { from: this.#stacks, ids: new BigUint64Array(0) };
+  }
+
+  #idOf(tables: ProfileTables, stack: StackId): bigint {
+    const { from, ids } = this.#fresh;
+    if (stack >= from) {
+      return idAt(ids, stack - from);
     }
+    return this.#stackIds.get(stack) ?? this.#idFromRoot(tables, stack);
+  }
+
+  #idFromRoot(tables: ProfileTables, stack: StackId): bigint {
+    return framesOf(tables, stack).reduceRight(
+      (parent, frame) => stackIdOf(parent, idAt(this.#frameIds, frame)),
+      NO_FRAMES,
+    );
   }
 
   /** Rows that were written may have been removed: they are written again when they are needed, if `written` is emptied. */
   forgetWritten(): void {
-    this.#stackSeen.fill(0);
+    this.#stackIds.clear();
     this.#labelIds.length = 0;
   }
 
   stackId(tables: ProfileTables, stack: StackId): bigint {
-    const id = idAt(this.#stackIds, stack);
-    if (this.#stackSeen[stack] === 0) {
-      this.#stackSeen[stack] = 1;
-      if (this.#written.isNew(id)) {
-        const frames = framesOf(tables, stack);
-        this.#add(
-          "stacks",
-          id,
-          Array.from(frames, (frame) => this.#frameId(tables, frame)),
-        );
-      }
+    const known = this.#stackIds.get(stack);
+    if (known !== undefined) {
+      return known;
+    }
+    const id = this.#idOf(tables, stack);
+    this.#stackIds.add(stack, id);
+    if (this.#written.isNew(id)) {
+      const frames = framesOf(tables, stack);
+      this.#add(
+        "stacks",
+        id,
+        Array.from(frames, (frame) => this.#frameId(tables, frame)),
+      );
     }
     return id;
   }

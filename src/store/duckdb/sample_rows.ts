@@ -131,6 +131,7 @@ export class SampleRows {
     if (before !== null) {
       this.#takeBack(snapshot, before, found, totals);
     }
+    this.#dictionaries.release();
     this.#addProfiles(profile, owners, owners, totals);
     this.#before = isReceived ? null : { sites: comparedOf(sites), index, owners };
     this.#lastMs = timeMs;

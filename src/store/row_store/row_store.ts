@@ -23,6 +23,7 @@ import { versionGauges } from "../duckdb/queries/version_gauges.js";
 import type { Day, RowDatabase } from "../duckdb/row_database.js";
 import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
 import type { AcceptLabel } from "../duckdb/series_rows.js";
+import { writeEnds } from "../duckdb/stream_ends.js";
 import { type RowSink, StreamRows } from "../duckdb/stream_rows.js";
 import { WrittenIds } from "../duckdb/written_ids.js";
 import type { FigureSeriesQuery, LabelQuery } from "../interface/labels.js";
@@ -153,12 +154,8 @@ export class RowStore<Database extends RowDatabase> implements Store {
       "streams",
       parts.map(({ stream, endOffset }) => [stream, endOffset]),
     );
-    for (const { stream, endOffset } of parts) {
-      await this.#database.metaWriter.run("INSERT OR REPLACE INTO streams VALUES ($stream, $end)", {
-        stream,
-        end: BigInt(endOffset),
-      });
-    }
+    const ends = parts.map(({ stream, endOffset }) => [stream, endOffset] as const);
+    await writeEnds(this.#database.metaWriter, "streams", new Map(ends));
   }
 
   #rowsOf({ stream, items }: StreamPart): StreamRows {

@@ -1,14 +1,8 @@
 /** Folded stacks, "root;caller;leaf 123" a line: Pyroscope's text formats `folded` and `lines`. */
 
 import { frameKindOf } from "./pprof.js";
-import {
-  type DecodedProfile,
-  type Figure,
-  malformed,
-  type ReceivedFrame,
-  type ReceivedSample,
-  withinLimit,
-} from "./received_profile.js";
+import { type DecodedProfile, malformed, withinLimit } from "./received_profile.js";
+import { type Figure, type ReceivedFrame, SampleCollector } from "./received_samples.js";
 
 /** A frame as py-spy and Pyroscope's own SDKs write it: "app.py:handle:12" or "handle (app.py:12)". */
 const FILE_FIRST = /^([^\s:]+\.\w+):(.+?)(?::(\d+))?$/;
@@ -19,9 +13,16 @@ export function decodeFolded(
   text: string,
   { figure, format }: { figure: Figure; format: "folded" | "lines" },
 ): DecodedProfile {
-  const samples: ReceivedSample[] = [];
-  const frames = new Map<string, ReceivedFrame>();
-  let depths = 0;
+  const samples = new SampleCollector();
+  const rows = new Map<string, number>();
+  const rowOf = (name: string) => {
+    let row = rows.get(name);
+    if (row === undefined) {
+      row = samples.addFrame(frameNamed(name));
+      rows.set(name, row);
+    }
+    return row;
+  };
   for (const line of text.split("\n")) {
     if (line.trim() === "") {
       continue;
@@ -34,32 +35,25 @@ export function decodeFolded(
     }
     const names = line.slice(0, end).split(";").reverse();
     withinLimit("stack-depth", names.length);
-    depths += names.length;
-    withinLimit("frames-per-profile", depths);
-    samples.push({
-      frames: names.map((name) => frameNamed(name, frames)),
-      thread: "",
-      labels: [],
+    const start = samples.framesPushed;
+    const place = { start, end: start + names.length };
+    withinLimit("frames-per-profile", place.end);
+    for (const name of names) {
+      samples.pushFrame(rowOf(name));
+    }
+    samples.addSample(place, samples.threadRow(""), samples.labelsRow([]), {
       ...{ liveBytes: 0, liveObjects: 0, allocatedBytes: 0, allocatedObjects: 0 },
       [figure]: value,
     });
   }
-  return { samples, figures: [figure], timeMs: 0, durationMs: 0, periodBytes: 0 };
+  const about = { figures: [figure], timeMs: 0, durationMs: 0, periodBytes: 0 };
+  return { samples: samples.samples(), ...about };
 }
 
-function frameNamed(name: string, known: Map<string, ReceivedFrame>): ReceivedFrame {
-  let frame = known.get(name);
-  if (frame === undefined) {
-    withinLimit("name-bytes", Buffer.byteLength(name));
-    const [, file = "", plain = name, line = "0"] = FILE_FIRST.exec(name) ?? [];
-    const [, lastName = plain, lastFile = file, lastLine = line] = FILE_LAST.exec(plain) ?? [];
-    frame = {
-      function: lastName,
-      file: lastFile,
-      line: Number(lastLine),
-      kind: frameKindOf(lastFile),
-    };
-    known.set(name, frame);
-  }
-  return frame;
+function frameNamed(name: string): ReceivedFrame {
+  withinLimit("name-bytes", Buffer.byteLength(name));
+  const [, file = "", plain = name, line = "0"] = FILE_FIRST.exec(name) ?? [];
+  const [, lastName = plain, lastFile = file, lastLine = line] = FILE_LAST.exec(plain) ?? [];
+  const kind = frameKindOf(lastFile);
+  return { function: lastName, file: lastFile, line: Number(lastLine), kind };
 }

@@ -12,18 +12,24 @@ import { Turns } from "../../../model/base/turns.js";
 import { type OtlpDictionary, readDictionary, readPairs } from "./otlp_dictionary.js";
 import { figuresOf } from "./pprof.js";
 import {
-  FIGURES,
-  type Figure,
   figureOf,
   malformed,
   type ReceivedProfile,
-  type ReceivedSample,
   RequestBudget,
   timeOfNanos,
   withinLimit,
 } from "./received_profile.js";
+import {
+  FIGURES,
+  type Figure,
+  joinedSamples,
+  type ReceivedFrame,
+  type ReceivedSamples,
+  SampleCollector,
+  type StackPlace,
+} from "./received_samples.js";
 import { senderIdentity } from "./sender_identity.js";
-import { pushNumbers, pushSigned, readMessage, WireType } from "./wire.js";
+import { pushNumbers, pushSigned, readMessage, type WireReader, WireType } from "./wire.js";
 
 const MS_PER_NANO = 1e-6;
 const MOST_LISTED = 10_000;
@@ -54,9 +60,9 @@ export async function decodeOtlp(body: Buffer): Promise<ReceivedProfile[]> {
   const listed: ListedProfile[] = [];
   readMessage(body, (field, _type, reader) => {
     if (field === 1) {
-      readResource(reader.bytes(), listed);
+      readResource(reader.message(), listed);
     } else if (field === 2) {
-      dictionary = readDictionary(reader.bytes());
+      dictionary = readDictionary(reader.message());
     } else {
       return false;
     }
@@ -69,8 +75,8 @@ export async function decodeOtlp(body: Buffer): Promise<ReceivedProfile[]> {
   const budget = new RequestBudget();
   const turns = new Turns();
   const profiles: ReceivedProfile[] = [];
-  for (const { bytes, resource } of found === null ? [] : listed) {
-    profiles.push(profileOf(readProfile(bytes, resource), found as OtlpDictionary, budget));
+  for (const { message, resource } of found === null ? [] : listed) {
+    profiles.push(profileOf(readProfile(message, resource), found as OtlpDictionary, budget));
     await turns.next();
   }
   return joinProfiles(profiles);
@@ -78,18 +84,18 @@ export async function decodeOtlp(body: Buffer): Promise<ReceivedProfile[]> {
 
 /** A profile that is not read yet. */
 interface ListedProfile {
-  readonly bytes: Uint8Array;
+  readonly message: WireReader;
   readonly resource: RawOtlpProfile["resource"];
 }
 
-function readResource(bytes: Uint8Array, into: ListedProfile[]): void {
+function readResource(message: WireReader, into: ListedProfile[]): void {
   let resource: [string, string][] = [];
-  const scopes: Uint8Array[] = [];
-  readMessage(bytes, (field, _type, reader) => {
+  const scopes: WireReader[] = [];
+  readMessage(message, (field, _type, reader) => {
     if (field === 1) {
-      resource = readPairs(reader.bytes());
+      resource = readPairs(reader.message());
     } else if (field === 2) {
-      withinLimit("profiles-per-request", scopes.push(reader.bytes()));
+      withinLimit("profiles-per-request", scopes.push(reader.message()));
     } else {
       return false;
     }
@@ -101,40 +107,39 @@ function readResource(bytes: Uint8Array, into: ListedProfile[]): void {
         return false;
       }
       withinLimit("profiles-per-request", into.length + 1);
-      into.push({ bytes: reader.bytes(), resource });
+      into.push({ message: reader.message(), resource });
       return true;
     });
   }
 }
 
-function readProfile(bytes: Uint8Array, resource: RawOtlpProfile["resource"]): RawOtlpProfile {
+function readProfile(message: WireReader, resource: RawOtlpProfile["resource"]): RawOtlpProfile {
   const samples: RawOtlpSample[] = [];
   const profile = { type: 0, timeNanos: 0, durationNanos: 0, period: 0, id: "" };
-  readMessage(bytes, (field, type, reader) => {
+  readMessage(message, (field, type, reader) => {
     switch (field) {
       case 1:
-        profile.type = firstNumber(reader.bytes());
+        profile.type = firstNumber(reader.message());
         return true;
       case 2:
         withinLimit("samples-per-profile", samples.length + 1);
-        samples.push(readSample(reader.bytes()));
+        samples.push(readSample(reader.message()));
         return true;
       case 3:
-        profile.timeNanos =
-          type === WireType.Bit64 ? Number(reader.fixed64()) : Number(reader.uint64());
+        profile.timeNanos = type === WireType.Bit64 ? reader.fixed64() : reader.unsigned();
         return true;
       case 4:
-        profile.durationNanos = Number(reader.uint64());
+        profile.durationNanos = reader.unsigned();
         return true;
       case 6:
-        profile.period = Number(reader.int64());
+        profile.period = reader.signed();
         return true;
       case 7:
       case 8:
         // The id is 16 bytes; in older versions field 7 is a list and field 8 the id.
         if (type === WireType.LengthDelimited) {
           const id = reader.bytes();
-          profile.id = id.length === 16 ? Buffer.from(id).toString("hex") : profile.id;
+          profile.id = id.length === 16 ? id.toString("hex") : profile.id;
           return true;
         }
         return false;
@@ -146,19 +151,19 @@ function readProfile(bytes: Uint8Array, resource: RawOtlpProfile["resource"]): R
 }
 
 /** Field 1 of a ValueType: the index of its name. */
-function firstNumber(bytes: Uint8Array): number {
+function firstNumber(message: WireReader): number {
   let number = 0;
-  readMessage(bytes, (field, type, reader) => {
+  readMessage(message, (field, type, reader) => {
     if (field !== 1 || type !== WireType.Varint) {
       return false;
     }
-    number = Number(reader.int64());
+    number = reader.signed();
     return true;
   });
   return number;
 }
 
-function readSample(bytes: Uint8Array): RawOtlpSample {
+function readSample(message: WireReader): RawOtlpSample {
   const sample: RawOtlpSample = {
     stack: 0,
     second: [],
@@ -168,11 +173,11 @@ function readSample(bytes: Uint8Array): RawOtlpSample {
     fourthIsNumber: false,
     hasTimes: false,
   };
-  readMessage(bytes, (field, type, reader) => {
+  readMessage(message, (field, type, reader) => {
     const isNumber = type === WireType.Varint;
     switch (field) {
       case 1:
-        sample.stack = Number(reader.int64());
+        sample.stack = reader.signed();
         return true;
       case 2:
         pushSigned(sample.second, type, reader);
@@ -223,24 +228,7 @@ function profileOf(
   if (raw.samples.length > 0 && raw.samples.every((one) => valuesOf(one, older).length === 0)) {
     malformed("all its samples are without values: they were written by another version of OTLP");
   }
-  let depths = 0;
-  const samples = raw.samples.map((one): ReceivedSample => {
-    const stack = dictionary.framesOf(one.stack);
-    depths += stack.length;
-    withinLimit("frames-per-profile", depths);
-    budget.take("frames-per-request", stack.length);
-    const value = valuesOf(one, older).reduce((sum, part) => sum + part, 0);
-    const attributes = (older ? one.third : one.second).map(
-      (index) => dictionary.attributes[index] ?? malformed("an attribute is not in the dictionary"),
-    );
-    withinLimit("sample-labels", attributes.length);
-    return {
-      frames: stack,
-      thread: attributes.find(([key]) => key === "thread.name")?.[1] ?? "",
-      labels: attributes.filter(([key]) => !key.startsWith("thread.")),
-      ...figuresOf([value], [figure]),
-    };
-  });
+  const samples = samplesOf(raw, { dictionary, budget, figure, older });
   const content = JSON.stringify([raw.resource, type, raw.timeNanos]);
   return {
     source: "otlp",
@@ -250,11 +238,84 @@ function profileOf(
     timeMs: timeOfNanos(raw.timeNanos),
     durationMs: Math.round(raw.durationNanos * MS_PER_NANO),
     periodBytes: Math.max(0, raw.period),
-    id:
-      raw.id === "" || /^0+$/.test(raw.id)
-        ? createHash("sha256").update(content).update(JSON.stringify(samples)).digest("hex")
-        : `${raw.id} ${type}`,
+    id: raw.id === "" || /^0+$/.test(raw.id) ? hashOf(content, samples) : `${raw.id} ${type}`,
   };
+}
+
+function samplesOf(
+  raw: RawOtlpProfile,
+  {
+    dictionary,
+    budget,
+    figure,
+    older,
+  }: {
+    readonly dictionary: OtlpDictionary;
+    readonly budget: RequestBudget;
+    readonly figure: Figure | null;
+    readonly older: boolean;
+  },
+): ReceivedSamples {
+  const samples = new SampleCollector();
+  const placeOf = stackPlaces(samples, dictionary);
+  let depths = 0;
+  for (const one of raw.samples) {
+    const place = placeOf(one.stack);
+    const depth = place.end - place.start;
+    depths += depth;
+    withinLimit("frames-per-profile", depths);
+    budget.take("frames-per-request", depth);
+    const value = valuesOf(one, older).reduce((sum, part) => sum + part, 0);
+    const attributes = (older ? one.third : one.second).map(
+      (index) => dictionary.attributes[index] ?? malformed("an attribute is not in the dictionary"),
+    );
+    withinLimit("sample-labels", attributes.length);
+    const thread = attributes.find(([key]) => key === "thread.name")?.[1] ?? "";
+    const labels = attributes.filter(([key]) => !key.startsWith("thread."));
+    samples.addSample(
+      place,
+      samples.threadRow(thread),
+      samples.labelsRow(labels),
+      figuresOf([value], [figure]),
+    );
+  }
+  return samples.samples();
+}
+
+/** The frames of a stack, which are added when a sample first has them. */
+function stackPlaces(
+  samples: SampleCollector,
+  dictionary: OtlpDictionary,
+): (stack: number) => StackPlace {
+  const rows = new Map<ReceivedFrame, number>();
+  const places = new Map<number, StackPlace>();
+  return (stack) => {
+    let place = places.get(stack);
+    if (place === undefined) {
+      const start = samples.framesPushed;
+      for (const frame of dictionary.framesOf(stack)) {
+        let row = rows.get(frame);
+        if (row === undefined) {
+          row = samples.addFrame(frame);
+          rows.set(frame, row);
+        }
+        samples.pushFrame(row);
+      }
+      place = { start, end: samples.framesPushed };
+      places.set(stack, place);
+    }
+    return place;
+  };
+}
+
+/** Of a profile without an id: the same content has the same one. */
+function hashOf(content: string, samples: ReceivedSamples): string {
+  const hash = createHash("sha256").update(content);
+  for (const column of Object.values(samples)) {
+    const isTyped = column instanceof Uint32Array || column instanceof Float64Array;
+    hash.update(isTyped ? column : JSON.stringify(column));
+  }
+  return hash.digest("hex");
 }
 
 function valuesOf({ second, fourth }: RawOtlpSample, older: boolean): readonly number[] {
@@ -276,7 +337,7 @@ function joinProfiles(profiles: readonly ReceivedProfile[]): ReceivedProfile[] {
     const figures = new Set<Figure>([...first.figures, ...profile.figures]);
     joined[place] = {
       ...first,
-      samples: [...first.samples, ...profile.samples],
+      samples: joinedSamples(first.samples, profile.samples),
       figures: FIGURES.filter((figure) => figures.has(figure)),
       id: `${first.id} ${profile.id}`,
     };

@@ -1,8 +1,9 @@
 /** The dictionary that all profiles of an OTLP request share. Index 0 of each table is its zero value. */
 
 import { frameKindOf } from "./pprof.js";
-import { malformed, type ReceivedFrame, withinLimit } from "./received_profile.js";
-import { pushNumbers, readLine, readMessage, WireType } from "./wire.js";
+import { malformed, withinLimit } from "./received_profile.js";
+import type { ReceivedFrame } from "./received_samples.js";
+import { pushNumbers, readLine, readMessage, type WireReader, WireType } from "./wire.js";
 
 const MOST_ROWS = 200_000;
 
@@ -23,32 +24,29 @@ interface Tables {
 }
 
 /** ProfilesDictionary: mapping 1, location 2, function 3, link 4, string 5, attribute 6, stack 7. Throws TidemarkError. */
-export function readDictionary(bytes: Uint8Array): OtlpDictionary {
+export function readDictionary(message: WireReader): OtlpDictionary {
   const tables: Tables = { locations: [], functions: [], strings: [], attributes: [], stacks: [] };
   let rows = 0;
-  readMessage(bytes, (field, _type, reader) => {
+  readMessage(message, (field, _type, reader) => {
     rows += 1;
     if (rows > MOST_ROWS) {
       malformed(`its dictionary has more than ${MOST_ROWS} rows`);
     }
     switch (field) {
       case 2:
-        tables.locations.push(readLocation(reader.bytes()));
+        tables.locations.push(readLocation(reader.message()));
         return true;
       case 3:
-        tables.functions.push(readFunction(reader.bytes()));
+        tables.functions.push(readFunction(reader.message()));
         return true;
-      case 5: {
-        const text = reader.bytes();
-        withinLimit("name-bytes", text.length);
-        tables.strings.push(Buffer.from(text).toString("utf8"));
+      case 5:
+        tables.strings.push(reader.name());
         return true;
-      }
       case 6:
-        tables.attributes.push(readAttribute(reader.bytes()));
+        tables.attributes.push(readAttribute(reader.message()));
         return true;
       case 7:
-        tables.stacks.push(readStack(reader.bytes()));
+        tables.stacks.push(readStack(reader.message()));
         return true;
       default:
         return false;
@@ -93,13 +91,13 @@ function framesOf(
 }
 
 /** Location: lines 3 (up to 1.9: lines 3 or 4). */
-function readLocation(bytes: Uint8Array): Tables["locations"][number] {
+function readLocation(message: WireReader): Tables["locations"][number] {
   const lines: { function: number; line: number }[] = [];
-  readMessage(bytes, (field, type, reader) => {
+  readMessage(message, (field, type, reader) => {
     if ((field !== 3 && field !== 4) || type !== WireType.LengthDelimited) {
       return false;
     }
-    const content = reader.bytes();
+    const content = reader.message();
     if (field === 4 && lines.length > 0) {
       return true;
     }
@@ -110,16 +108,16 @@ function readLocation(bytes: Uint8Array): Tables["locations"][number] {
 }
 
 /** Function: name 1, system name 2, file 3. */
-function readFunction(bytes: Uint8Array): Tables["functions"][number] {
+function readFunction(message: WireReader): Tables["functions"][number] {
   const found = { name: 0, file: 0 };
-  readMessage(bytes, (field, type, reader) => {
+  readMessage(message, (field, type, reader) => {
     if (type !== WireType.Varint) {
       return false;
     }
     if (field === 1) {
-      found.name = Number(reader.int64());
+      found.name = reader.signed();
     } else if (field === 3) {
-      found.file = Number(reader.int64());
+      found.file = reader.signed();
     } else {
       return false;
     }
@@ -129,9 +127,9 @@ function readFunction(bytes: Uint8Array): Tables["functions"][number] {
 }
 
 /** Stack: location indices 1. */
-function readStack(bytes: Uint8Array): number[] {
+function readStack(message: WireReader): number[] {
   const locations: number[] = [];
-  readMessage(bytes, (field, type, reader) => {
+  readMessage(message, (field, type, reader) => {
     if (field !== 1) {
       return false;
     }
@@ -143,13 +141,13 @@ function readStack(bytes: Uint8Array): number[] {
 }
 
 /** KeyValueAndUnit: key 1 (an index), value 2, unit 3. */
-function readAttribute(bytes: Uint8Array): Tables["attributes"][number] {
+function readAttribute(message: WireReader): Tables["attributes"][number] {
   const found = { key: 0, value: "" };
-  readMessage(bytes, (field, type, reader) => {
+  readMessage(message, (field, type, reader) => {
     if (field === 1 && type === WireType.Varint) {
-      found.key = Number(reader.int64());
+      found.key = reader.signed();
     } else if (field === 2) {
-      found.value = readValue(reader.bytes());
+      found.value = readValue(reader.message());
     } else {
       return false;
     }
@@ -159,18 +157,18 @@ function readAttribute(bytes: Uint8Array): Tables["attributes"][number] {
 }
 
 /** Attributes of a Resource: KeyValue{key 1, value 2} in field 1. Throws TidemarkError. */
-export function readPairs(bytes: Uint8Array): [string, string][] {
+export function readPairs(message: WireReader): [string, string][] {
   const pairs: [string, string][] = [];
-  readMessage(bytes, (field, _type, reader) => {
+  readMessage(message, (field, _type, reader) => {
     if (field !== 1) {
       return false;
     }
     const pair: [string, string] = ["", ""];
-    readMessage(reader.bytes(), (part, _partType, inner) => {
+    readMessage(reader.message(), (part, _partType, inner) => {
       if (part === 1) {
         pair[0] = inner.string();
       } else if (part === 2) {
-        pair[1] = readValue(inner.bytes());
+        pair[1] = readValue(inner.message());
       } else {
         return false;
       }
@@ -186,18 +184,18 @@ export function readPairs(bytes: Uint8Array): [string, string][] {
 }
 
 /** AnyValue: string 1, bool 2, int 3, double 4. Lists and maps, which nest, are left out: "". */
-function readValue(bytes: Uint8Array): string {
+function readValue(message: WireReader): string {
   let value = "";
-  readMessage(bytes, (field, _type, reader) => {
+  readMessage(message, (field, _type, reader) => {
     switch (field) {
       case 1:
         value = reader.string();
         return true;
       case 2:
-        value = String(reader.bool());
+        value = String(reader.unsigned() !== 0);
         return true;
       case 3:
-        value = String(reader.int64());
+        value = String(reader.signed());
         return true;
       case 4:
         value = String(reader.double());

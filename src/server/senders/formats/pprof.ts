@@ -1,35 +1,45 @@
 /**
  * Profiles in pprof's format. Source: https://github.com/google/pprof/blob/main/proto/profile.proto; the numbers below
  * are its field numbers.
+ *
+ * A profile is read in two passes, because its samples come before the tables that they refer to: the first finds the
+ * samples and reads the tables, the second reads the samples straight into columns.
  */
 import { FrameKind } from "../../../model/profile/profile.js";
 import {
   type DecodedProfile,
-  type Figure,
   figureOf,
   malformed,
-  type ReceivedFrame,
-  type ReceivedSample,
   timeOfNanos,
   withinLimit,
 } from "./received_profile.js";
-import { pushNumbers, pushSigned, readLine, readMessage } from "./wire.js";
+import { type Figure, type Labels, SampleCollector } from "./received_samples.js";
+import {
+  Numbers,
+  pushNumbers,
+  pushSigned,
+  readLine,
+  readMessage,
+  type WireReader,
+} from "./wire.js";
 
 const MS_PER_NANO = 1e-6;
 /** Largest table; no profiler writes larger ones. */
 const MOST_VALUES = 64;
+const MOST_COUNTED = 1 << 16;
 const NATIVE_FILE = /(^\[)|\.so(\.|$)|\.(c|cc|cpp|cxx|h|hpp|rs)$/;
 
-interface RawSample {
-  readonly locations: number[];
-  readonly values: number[];
-  readonly labels: { key: number; text: number; number: number }[];
+interface RawLabel {
+  key: number;
+  text: number;
+  number: number;
 }
 
 interface RawProfile {
   readonly strings: string[];
   readonly types: { type: number; unit: number }[];
-  readonly samples: RawSample[];
+  /** Where each sample begins and ends. */
+  readonly samples: WireReader[];
   /** By id: its lines, leaf first. */
   readonly locations: Map<number, { function: number; line: number }[]>;
   readonly functions: Map<number, { name: number; file: number }>;
@@ -40,39 +50,14 @@ interface RawProfile {
 }
 
 /** A plain (not compressed) profile. Throws TidemarkError. */
-export function decodePprof(bytes: Uint8Array): DecodedProfile {
+export function decodePprof(bytes: Buffer): DecodedProfile {
   const raw = readProfile(bytes);
   const text = (index: number) => raw.strings[index] ?? malformed("a name is not in its table");
   const figures = raw.types.map(({ type }) => figureOf(text(type)));
-  const frames = framesOf(raw, text);
-  let depths = 0;
-  const samples: ReceivedSample[] = [];
-  for (const sample of raw.samples) {
-    if (sample.values.length !== raw.types.length) {
-      malformed("a sample has not one value for each sample type");
-    }
-    if (!figures.some((figure, at) => figure !== null && sample.values[at] !== 0)) {
-      continue;
-    }
-    // A loop, because flatMap took a fifth of the time that a profile takes.
-    const stack: ReceivedFrame[] = [];
-    for (const id of sample.locations) {
-      for (const frame of frames.get(id) ?? malformed("a location is not in its table")) {
-        stack.push(frame);
-      }
-    }
-    withinLimit("stack-depth", stack.length);
-    depths += stack.length;
-    withinLimit("frames-per-profile", depths);
-    samples.push({
-      frames: stack,
-      ...figuresOf(sample.values, figures),
-      ...labelsOf(sample, text),
-    });
-  }
+  const samples = samplesOf(raw, figures, text);
   const isSpace = text(raw.periodType.type) === "space";
   return {
-    samples,
+    samples: samples.samples(),
     figures: [...new Set(figures.filter((figure) => figure !== null))],
     timeMs: timeOfNanos(raw.timeNanos),
     durationMs: Math.max(0, Math.round(raw.durationNanos * MS_PER_NANO)),
@@ -80,21 +65,60 @@ export function decodePprof(bytes: Uint8Array): DecodedProfile {
   };
 }
 
+function samplesOf(
+  raw: RawProfile,
+  figures: readonly (Figure | null)[],
+  text: (index: number) => string,
+): SampleCollector {
+  const samples = new SampleCollector();
+  const framesOf = frameRows(raw, samples, text);
+  const rowsOf = labelRows(samples, text);
+  const locations = new Numbers();
+  const values = new Numbers();
+  const labels: RawLabel[] = [];
+  for (const reader of raw.samples) {
+    locations.length = 0;
+    values.length = 0;
+    labels.length = 0;
+    readSample(reader, locations, values, labels);
+    if (values.length !== figures.length) {
+      malformed("a sample has not one value for each sample type");
+    }
+    if (!figures.some((figure, at) => figure !== null && values.at(at) !== 0)) {
+      continue;
+    }
+    const start = samples.framesPushed;
+    for (let depth = 0; depth < locations.length; depth++) {
+      const rows = framesOf(locations.at(depth));
+      for (let at = 0; at < rows.length; at++) {
+        samples.pushFrame(rows[at] ?? 0);
+      }
+    }
+    const place = { start, end: samples.framesPushed };
+    withinLimit("stack-depth", place.end - start);
+    withinLimit("frames-per-profile", place.end);
+    const { thread, labelSet } = rowsOf(labels);
+    samples.addSample(place, thread, labelSet, figuresOf(values, figures));
+  }
+  return samples;
+}
+
 /** The values of a sample by figure. Throws TidemarkError for a negative value. */
 export function figuresOf(
-  values: readonly number[],
+  values: { at(index: number): number | undefined },
   figures: readonly (Figure | null)[],
 ): Record<Figure, number> {
   const sums = { liveBytes: 0, liveObjects: 0, allocatedBytes: 0, allocatedObjects: 0 };
-  figures.forEach((figure, at) => {
-    const value = values[at] ?? 0;
+  for (let at = 0; at < figures.length; at++) {
+    const figure = figures[at] ?? null;
+    const value = values.at(at) ?? 0;
     if (figure !== null) {
       if (value < 0) {
         malformed("a value is negative");
       }
       sums[figure] += value;
     }
-  });
+  }
   return sums;
 }
 
@@ -102,48 +126,77 @@ export function frameKindOf(file: string): FrameKind {
   return NATIVE_FILE.test(file) ? FrameKind.native : FrameKind.python;
 }
 
-function framesOf(
+/** By location: the rows of its frames, leaf first, which are added when a sample first has them. */
+function frameRows(
   raw: RawProfile,
+  samples: SampleCollector,
   text: (index: number) => string,
-): ReadonlyMap<number, readonly ReceivedFrame[]> {
-  const frames = new Map<number, readonly ReceivedFrame[]>();
-  for (const [id, lines] of raw.locations) {
-    frames.set(
-      id,
-      lines.map(({ function: functionId, line }) => {
+): (location: number) => readonly number[] {
+  // Ids are usually counted from 1: an array is then much faster than a map. Others are kept in one anyway.
+  const counted: (readonly number[] | undefined)[] = [];
+  const others = new Map<number, readonly number[]>();
+  return (location) => {
+    const isCounted = location < MOST_COUNTED;
+    let rows = isCounted ? counted[location] : others.get(location);
+    if (rows === undefined) {
+      const lines = raw.locations.get(location) ?? malformed("a location is not in its table");
+      rows = lines.map(({ function: functionId, line }) => {
         const found = raw.functions.get(functionId) ?? malformed("a function is not in its table");
         const file = text(found.file);
-        return { function: text(found.name), file, line, kind: frameKindOf(file) };
-      }),
-    );
-  }
-  return frames;
+        const kind = frameKindOf(file);
+        return samples.addFrame({ function: text(found.name), file, line, kind });
+      });
+      if (isCounted) {
+        counted[location] = rows;
+      } else {
+        others.set(location, rows);
+      }
+    }
+    return rows;
+  };
+}
+
+interface LabelRows {
+  readonly thread: number;
+  readonly labelSet: number;
 }
 
 /**
  * The thread's name apart from the other labels. Ids and times of single events are left out, because they would make
  * each sample unique.
  */
-function labelsOf(
-  { labels }: RawSample,
+function labelRows(
+  samples: SampleCollector,
   text: (index: number) => string,
-): Pick<ReceivedSample, "thread" | "labels"> {
-  const pairs = labels.map(({ key, text: value, number }) => ({
-    key: text(key),
-    value: value === 0 ? String(number) : text(value),
-    isNumber: value === 0,
-  }));
-  return {
-    thread: pairs.find(({ key }) => key === "thread name" || key === "thread_name")?.value ?? "",
-    labels: pairs.flatMap(({ key, value, isNumber }) =>
+): (labels: readonly RawLabel[]) => LabelRows {
+  let none: LabelRows | null = null;
+  return (raw) => {
+    if (raw.length === 0 && none !== null) {
+      return none;
+    }
+    const pairs = raw.map(({ key, text: value, number }) => ({
+      key: text(key),
+      value: value === 0 ? String(number) : text(value),
+      isNumber: value === 0,
+    }));
+    const isThread = ({ key }: { key: string }) => key === "thread name" || key === "thread_name";
+    const labels: Labels = pairs.flatMap(({ key, value, isNumber }) =>
       isNumber || key.startsWith("thread") || key.startsWith("span id") || value === ""
         ? []
         : [[key, value] as const],
-    ),
+    );
+    const rows = {
+      thread: samples.threadRow(pairs.find(isThread)?.value ?? ""),
+      labelSet: samples.labelsRow(labels),
+    };
+    if (raw.length === 0) {
+      none = rows;
+    }
+    return rows;
   };
 }
 
-function readProfile(bytes: Uint8Array): RawProfile {
+function readProfile(bytes: Buffer): RawProfile {
   const raw: RawProfile = {
     strings: [],
     types: [],
@@ -158,35 +211,32 @@ function readProfile(bytes: Uint8Array): RawProfile {
   readMessage(bytes, (field, _type, reader) => {
     switch (field) {
       case 1:
-        raw.types.push(readValueType(reader.bytes()));
+        raw.types.push(readValueType(reader.message()));
         return raw.types.length <= MOST_VALUES || malformed("it has too many sample types");
       case 2:
         withinLimit("samples-per-profile", raw.samples.length + 1);
-        raw.samples.push(readSample(reader.bytes()));
+        raw.samples.push(reader.message());
         return true;
       case 4:
-        readLocation(reader.bytes(), raw);
+        readLocation(reader.message(), raw);
         return true;
       case 5:
-        readFunction(reader.bytes(), raw);
+        readFunction(reader.message(), raw);
         return true;
-      case 6: {
-        const string = reader.bytes();
-        withinLimit("name-bytes", string.length);
-        raw.strings.push(Buffer.from(string).toString("utf8"));
+      case 6:
+        raw.strings.push(reader.name());
         return true;
-      }
       case 9:
-        raw.timeNanos = Number(reader.int64());
+        raw.timeNanos = reader.signed();
         return true;
       case 10:
-        raw.durationNanos = Number(reader.int64());
+        raw.durationNanos = reader.signed();
         return true;
       case 11:
-        raw.periodType = readValueType(reader.bytes());
+        raw.periodType = readValueType(reader.message());
         return true;
       case 12:
-        raw.period = Number(reader.int64());
+        raw.period = reader.signed();
         return true;
       default:
         return false;
@@ -198,13 +248,13 @@ function readProfile(bytes: Uint8Array): RawProfile {
   return raw;
 }
 
-function readValueType(bytes: Uint8Array): { type: number; unit: number } {
+function readValueType(message: WireReader): { type: number; unit: number } {
   const value = { type: 0, unit: 0 };
-  readMessage(bytes, (field, _type, reader) => {
+  readMessage(message, (field, _type, reader) => {
     if (field === 1) {
-      value.type = Number(reader.int64());
+      value.type = reader.signed();
     } else if (field === 2) {
-      value.unit = Number(reader.int64());
+      value.unit = reader.signed();
     } else {
       return false;
     }
@@ -213,34 +263,37 @@ function readValueType(bytes: Uint8Array): { type: number; unit: number } {
   return value;
 }
 
-function readSample(bytes: Uint8Array): RawSample {
-  const sample: RawSample = { locations: [], values: [], labels: [] };
-  readMessage(bytes, (field, type, reader) => {
+function readSample(
+  message: WireReader,
+  locations: Numbers,
+  values: Numbers,
+  labels: RawLabel[],
+): void {
+  readMessage(message, (field, type, reader) => {
     if (field === 1) {
-      pushNumbers(sample.locations, type, reader, 1000);
-      withinLimit("stack-depth", sample.locations.length);
+      pushNumbers(locations, type, reader, 1000);
+      withinLimit("stack-depth", locations.length);
     } else if (field === 2) {
-      pushSigned(sample.values, type, reader);
+      pushSigned(values, type, reader);
     } else if (field === 3) {
-      withinLimit("sample-labels", sample.labels.length + 1);
-      sample.labels.push(readLabel(reader.bytes()));
+      withinLimit("sample-labels", labels.length + 1);
+      labels.push(readLabel(reader.message()));
     } else {
       return false;
     }
     return true;
   });
-  return sample;
 }
 
-function readLabel(bytes: Uint8Array): RawSample["labels"][number] {
+function readLabel(message: WireReader): RawLabel {
   const label = { key: 0, text: 0, number: 0 };
-  readMessage(bytes, (field, _type, reader) => {
+  readMessage(message, (field, _type, reader) => {
     if (field === 1) {
-      label.key = Number(reader.int64());
+      label.key = reader.signed();
     } else if (field === 2) {
-      label.text = Number(reader.int64());
+      label.text = reader.signed();
     } else if (field === 3) {
-      label.number = Number(reader.int64());
+      label.number = reader.signed();
     } else {
       return false;
     }
@@ -249,14 +302,14 @@ function readLabel(bytes: Uint8Array): RawSample["labels"][number] {
   return label;
 }
 
-function readLocation(bytes: Uint8Array, raw: RawProfile): void {
+function readLocation(message: WireReader, raw: RawProfile): void {
   let id = 0;
   const lines: { function: number; line: number }[] = [];
-  readMessage(bytes, (field, _type, reader) => {
+  readMessage(message, (field, _type, reader) => {
     if (field === 1) {
-      id = Number(reader.uint64());
+      id = reader.unsigned();
     } else if (field === 4) {
-      withinLimit("stack-depth", lines.push(readLine(reader.bytes())));
+      withinLimit("stack-depth", lines.push(readLine(reader.message())));
     } else {
       return false;
     }
@@ -265,16 +318,16 @@ function readLocation(bytes: Uint8Array, raw: RawProfile): void {
   raw.locations.set(id, lines);
 }
 
-function readFunction(bytes: Uint8Array, raw: RawProfile): void {
+function readFunction(message: WireReader, raw: RawProfile): void {
   let id = 0;
   const found = { name: 0, file: 0 };
-  readMessage(bytes, (field, _type, reader) => {
+  readMessage(message, (field, _type, reader) => {
     if (field === 1) {
-      id = Number(reader.uint64());
+      id = reader.unsigned();
     } else if (field === 2) {
-      found.name = Number(reader.int64());
+      found.name = reader.signed();
     } else if (field === 4) {
-      found.file = Number(reader.int64());
+      found.file = reader.signed();
     } else {
       return false;
     }

@@ -14,7 +14,7 @@ import {
   withinLimit,
 } from "./received_profile.js";
 import { senderIdentity } from "./sender_identity.js";
-import { readMessage } from "./wire.js";
+import { readMessage, type WireReader } from "./wire.js";
 
 interface PushedSeries {
   readonly labels: [string, string][];
@@ -57,15 +57,15 @@ function seriesOfMessage(body: Buffer): PushedSeries[] {
       return false;
     }
     const series: PushedSeries = { labels: [], samples: [] };
-    readMessage(reader.bytes(), (part, _partType, inner) => {
+    readMessage(reader.message(), (part, _partType, inner) => {
       if (part === 1) {
-        const [name, value] = readTexts(inner.bytes());
+        const [name, value] = readTexts(inner.message());
         series.labels.push([name, value]);
         withinLimit("sample-labels", series.labels.length - 30);
       } else if (part === 2) {
         profiles += 1;
         withinLimit("profiles-per-request", profiles);
-        series.samples.push(readSample(inner.bytes()));
+        series.samples.push(readSample(inner.message()));
       } else {
         return false;
       }
@@ -77,12 +77,12 @@ function seriesOfMessage(body: Buffer): PushedSeries[] {
   return all;
 }
 
-function readSample(bytes: Uint8Array): PushedSeries["samples"][number] {
-  let profile = Buffer.alloc(0);
+function readSample(message: WireReader): PushedSeries["samples"][number] {
+  let profile: Buffer = Buffer.alloc(0);
   let id = "";
-  readMessage(bytes, (field, _type, reader) => {
+  readMessage(message, (field, _type, reader) => {
     if (field === 1) {
-      profile = Buffer.from(reader.bytes());
+      profile = reader.bytes();
     } else if (field === 2) {
       id = reader.string();
     } else {
@@ -94,9 +94,9 @@ function readSample(bytes: Uint8Array): PushedSeries["samples"][number] {
 }
 
 /** Fields 1 and 2 of a message of two texts. */
-function readTexts(bytes: Uint8Array): [string, string] {
+function readTexts(message: WireReader): [string, string] {
   const texts: [string, string] = ["", ""];
-  readMessage(bytes, (field, _type, reader) => {
+  readMessage(message, (field, _type, reader) => {
     if (field !== 1 && field !== 2) {
       return false;
     }

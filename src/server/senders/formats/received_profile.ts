@@ -1,33 +1,14 @@
 /** A profile from another profiler, independent of its format: the result of all readers in this folder. */
 import type { Bytes, Millis, Pid, TimeMs } from "../../../model/base/units.js";
 import { badUsage, tooLarge } from "../../../model/errors/errors.js";
-import type { FrameKind } from "../../../model/profile/profile.js";
 import type { ServiceIdentity } from "../../../model/wire/identity.js";
+import { type Figure, frameCount, type ReceivedSamples } from "./received_samples.js";
 
 export type SenderSource = "pyroscope" | "otlp" | "datadog";
 
-export interface ReceivedFrame {
-  readonly function: string;
-  readonly file: string;
-  /** 0: unknown. */
-  readonly line: number;
-  readonly kind: FrameKind;
-}
-
-/** The figures of a sample; other sample types (CPU time, locks) are left out. */
-export const FIGURES = ["liveBytes", "liveObjects", "allocatedBytes", "allocatedObjects"] as const;
-export type Figure = (typeof FIGURES)[number];
-
-export interface ReceivedSample extends Readonly<Record<Figure, number>> {
-  /** Leaf first. Frames are shared between samples. */
-  readonly frames: readonly ReceivedFrame[];
-  readonly thread: string;
-  readonly labels: readonly (readonly [string, string])[];
-}
-
 /** The contents of a payload, before its sender is known. */
 export interface DecodedProfile {
-  readonly samples: readonly ReceivedSample[];
+  readonly samples: ReceivedSamples;
   /** Figures that its sample types have. Empty: it is not a memory profile. */
   readonly figures: readonly Figure[];
   /** 0 if it has none. */
@@ -88,12 +69,9 @@ export class RequestBudget {
     withinLimit(name, used);
   }
 
-  takeSamples(samples: readonly ReceivedSample[]): void {
+  takeSamples(samples: ReceivedSamples): void {
     this.take("samples-per-request", samples.length);
-    this.take(
-      "frames-per-request",
-      samples.reduce((sum, { frames }) => sum + frames.length, 0),
-    );
+    this.take("frames-per-request", frameCount(samples));
   }
 }
 
