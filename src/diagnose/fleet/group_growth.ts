@@ -17,6 +17,7 @@ import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
 import type { NewLine } from "./new_lines.js";
 import type { SeenLife } from "./seen_lines.js";
+import { straightLives } from "./straight_lives.js";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -38,7 +39,7 @@ const LEAST_SURE_MS = 8 * HOUR_MS;
 /** A shorter curve shows a leak if it passes the limit within a week, however it fills: the share of what is to come that
  * is sure, and the least rise as a share of the limit. */
 const SURE_TO_COME = 0.5;
-const LEAST_FATAL = 0.08;
+const LEAST_FATAL = 0.2;
 /** A curve does not rise by more than a few times what its processes do: the share of that rise which one of them moves by. */
 const LEAST_OF_FATAL = 0.25;
 /** No daily load: the low end of the interval as a share of the rate, and the rise as a share of the level. */
@@ -46,12 +47,13 @@ const STRAIGHT = { low: 0.8, share: 0.1 };
 /** For less than five days, load that was removed only in part can look like growth of this share of its range. */
 const LEAST_OF_LOAD = 0.4;
 const LOAD_SEEN_MS = 5 * DAY_MS;
-/** Growth that lasts, as a share of what filled, which does not count. */
-const MOST_REST = 0.15;
+/** Growth that lasts, as a share of what filled, which does not count: what fills goes on by less and less. */
+const MOST_REST = { inDays: 0.5, later: 0.25 };
 /** The low end of the interval of growth that lasts, as a share of the rate. */
 export const LEAST_SURE = 0.3;
 /** The slope of the later half of a curve as a share of that before. */
-const SLOWED = 0.5;
+const SLOWED = { inDays: 0.7, later: 0.5 };
+const FILLED_MS = 3 * DAY_MS;
 /** Processes that are all restarted within this time do no harm if they rise by less than this share of the limit until then. */
 const SHORT_LIVES = { ms: 30 * HOUR_MS, share: 0.03 };
 /** Ends of lives from which they count as restarted. */
@@ -142,22 +144,28 @@ function growthIn(
   const leastRate = least / lengthMs;
   const isStraight =
     lasting.low > STRAIGHT.low * lasting.rate && lasting.rate * lengthMs > STRAIGHT.share * level;
-  const grows = (assessed.shape === "growing" || isStraight) && lasting.high > leastRate;
+  const lives = straightLives(processes, limit);
   // Even the level that a filling cache would approach is above the limit.
   const isFatal =
-    limit > 0 &&
-    Math.max(level, curve.values.at(-1) ?? 0) + SURE_TO_COME * lasting.toCome > limit &&
-    assessed.rise > LEAST_FATAL * limit &&
-    lasting.straight.low > 0;
+    lives !== null ||
+    (limit > 0 &&
+      Math.max(level, curve.values.at(-1) ?? 0) + SURE_TO_COME * lasting.toCome > limit &&
+      assessed.rise > LEAST_FATAL * limit &&
+      lasting.straight.low > 0);
+  const grows =
+    lives !== null ||
+    ((assessed.shape === "growing" || isStraight) && lasting.high > leastRate);
   const leastLength = isStraight && curve.workTimes !== null ? LEAST_SURE_MS : LEAST_LASTING_MS;
   const isEndedInTime = (rate: number) =>
     curve.axis === "age" &&
     rate * lengthMs < SHORT_LIVES.share * limit &&
     areShort(processes, window);
+  const isYoung = lengthMs < FILLED_MS;
   const isSure =
     lasting.low > LEAST_SURE * lasting.rate &&
     lasting.rate > leastRate &&
-    lateShare(byTime) > SLOWED;
+    lateShare(byTime) > (isYoung ? SLOWED.inDays : SLOWED.later) &&
+    lasting.rate * lengthMs > (isYoung ? MOST_REST.inDays : MOST_REST.later) * lasting.fillBytes;
   const lasts = (lengthMs >= leastLength && isSure && !isEndedInTime(lasting.rate)) || isFatal;
   const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
   const mayFollowLoad = (rate: number) =>
@@ -166,7 +174,7 @@ function growthIn(
     rate * lengthMs < LEAST_OF_LOAD * (loadBytes ?? loadRange(processes));
   const hasFilled =
     lasting.fillBytes > least &&
-    lasting.rate * lengthMs < MOST_REST * lasting.fillBytes &&
+    lasting.rate * lengthMs < MOST_REST.later * lasting.fillBytes &&
     lasting.fillMs < lengthMs / 2;
   const shape = ((): FleetShape => {
     if (assessed.shape === "short") {
@@ -191,7 +199,7 @@ function growthIn(
     !isEndedInTime(straightRate) &&
     !mayFollowLoad(straightRate);
   // Whether it may fill is then irrelevant.
-  const interval = isFatal && lasting.low <= 0 ? lasting.straight : {};
+  const interval = isFatal && lasting.low <= 0 ? (lives ?? lasting.straight) : {};
   return { ...lasting, ...interval, ...about, isByWork, isFatal, isOnlyYoung, shape };
 }
 

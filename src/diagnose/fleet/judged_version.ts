@@ -1,5 +1,4 @@
 /** One version of a service, judged: all its processes, and the instances that differ from their siblings. */
-import { isBounded } from "./bounded_lines.js";
 import type { FleetProcess } from "./fleet_evidence.js";
 import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
 import type { Unloaded } from "./load_removal.js";
@@ -75,10 +74,11 @@ export function judged(
     others,
     own,
   );
-  const known = version.processes.map(({ process }) => process);
-  const newLine = newLines(seen, before, { ...settled, z: own.z }).find(
-    ({ line }) => !isBounded(line, known),
-  );
+  const [newLine] = newLines(seen, before, {
+    ...settled,
+    z: own.z,
+    processes: version.processes.map(({ process }) => process),
+  });
   return {
     ...version,
     seen,

@@ -12,7 +12,7 @@ import type { FrameJson } from "../../model/documents/documents.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
 import { median, theilSenSlope } from "../series/trend.js";
 import { type AgeCurve, ageCurve, lateShare } from "./age_curve.js";
-import { isBounded } from "./bounded_lines.js";
+import { mayFill } from "./bounded_lines.js";
 import { linesOf } from "./fleet_suspects.js";
 import type { GroupGrowth, Judging } from "./group_growth.js";
 import { LEAST_LASTING_MS, LEAST_SURE, lastingByBest, WINDOWS_MS } from "./group_growth.js";
@@ -33,6 +33,8 @@ const MOSTLY = 0.6;
 const LEAST_UNEXPLAINED_MS = 4 * 24 * 3_600_000;
 /** A site is measured without what other sites do, so less than usual is significant. */
 const LEAST_OF_SITE = 0.3;
+/** What leaks is most of what its line holds; memory that follows the load moves around a level. */
+const LEAST_OF_OWN = 0.25;
 /** A cache that fills within a day has slowed down after three: the last third's growth as a share of the whole. */
 const LEAST_STEADY_MS = 3 * 24 * 3_600_000;
 const STEADY = 0.5;
@@ -65,7 +67,7 @@ export function withSites(
   const isUsual = (line: FrameJson, curve: AgeCurve, rate: number) => {
     const lengthMs = lengthOf(curve);
     return (
-      isBounded(line, [...unloaded.keys()]) ||
+      mayFill(line, [...unloaded.keys()], lengthMs) ||
       didAlikeBefore(line, { rise: rate * lengthMs, lengthMs }, before)
     );
   };
@@ -138,7 +140,10 @@ function lastingSite(
     lasting.low <= LEAST_SURE * lasting.rate && isSteady
       ? { ...lasting, rate, low: rate * STEADY, high: rate * (2 - STEADY) }
       : lasting;
-  const isEnough = found.rate * lengthMs > LEAST_OF_SITE * smallestRise(lengthMs, level);
+  const rise = found.rate * lengthMs;
+  const isEnough =
+    rise > LEAST_OF_SITE * smallestRise(lengthMs, level) &&
+    rise > LEAST_OF_OWN * (curve.values.at(-1) as number);
   return found.low > LEAST_SURE * found.rate && isEnough ? [found] : [];
 }
 
