@@ -133,8 +133,8 @@ function serviceOf(service, cause, endMs, random) {
     ...(cause === "new-cache"
       ? newCacheOf(random, limit)
       : { newCache: 0, newFillMs: HOUR, isBoundKnown: false }),
-    // By the diagnoses of the processes: what leaks is in a container without a bound.
-    isHolderKnown: isLeak && random.chance(0.7),
+    // Most diagnoses of a process find the container of what leaks, which has no bound.
+    isHolderKnown: isLeak && random.chance(0.9),
   };
   /** @type {Process[]} */
   const processes = [];

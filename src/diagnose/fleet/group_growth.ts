@@ -34,8 +34,11 @@ const LEAST_OF_LIMIT = 0.005;
 const LEAST_USED = 0.3;
 /** Within a day most caches fill, and the load has not been seen whole. */
 export const LEAST_LASTING_MS = 20 * HOUR_MS;
-/** The same for growth that is straight while the requests are known. */
-const LEAST_SURE_MS = 8 * HOUR_MS;
+/** The least age of a version whose RSS shows a leak: what lives for a day has then been full for hours. Its processes may be
+ * younger, where all of them are restarted every day. */
+export const LEAST_DECIDED_MS = 30 * HOUR_MS;
+/** A shorter part of a window shows only growth that will pass the limit. */
+const SHORT_MS = 8 * HOUR_MS;
 /** A shorter curve shows a leak if it passes the limit within a week, however it fills: the share of what is to come that
  * is sure, and the least rise as a share of the limit. */
 const SURE_TO_COME = 0.5;
@@ -54,6 +57,8 @@ export const LEAST_SURE = 0.3;
 /** The slope of the later half of a curve as a share of that before. */
 const SLOWED = { inDays: 0.7, later: 0.5 };
 const FILLED_MS = 3 * DAY_MS;
+/** The same of what grows faster and faster: load that rises. */
+export const FASTER = 2.5;
 /** Processes that are all restarted within this time do no harm if they rise by less than this share of the limit until then. */
 const SHORT_LIVES = { ms: 30 * HOUR_MS, share: 0.03 };
 /** Ends of lives from which they count as restarted. */
@@ -65,8 +70,6 @@ export interface GroupGrowth extends LastingGrowth {
   readonly shape: FleetShape;
   /** Whether even the level that a filling cache would approach is above the limit. */
   readonly isFatal: boolean;
-  /** Undecided because of its age alone: it is no load that is known, and no life that ends in time. */
-  readonly isOnlyYoung: boolean;
   readonly windowMs: Millis;
   readonly curve: AgeCurve;
   readonly level: Bytes;
@@ -117,7 +120,7 @@ function growthIn(
   const window = { startMs: endMs - windowMs, endMs };
   const limits = processes.flatMap(({ process }) => process.limitBytes || []);
   const limit = limits.length === 0 ? 0 : Math.min(...limits);
-  const isShort = isPart && windowMs < LEAST_SURE_MS;
+  const isShort = isPart && windowMs < SHORT_MS;
   if (isShort && !movesFar(processes, window, LEAST_OF_FATAL * LEAST_FATAL * limit)) {
     return null;
   }
@@ -135,7 +138,7 @@ function growthIn(
   const level = levelOf(processes, endMs);
   const about = { windowMs: Math.min(windowMs, lengthMs + curve.binMs), curve, level, limit };
   if (lasting === null) {
-    return { ...NOTHING, ...about, isByWork, isFatal: false, isOnlyYoung: false, shape: "short" };
+    return { ...NOTHING, ...about, isByWork, isFatal: false, shape: "short" };
   }
   const assessed = assessGrowth(curve);
   const least = isPart
@@ -155,18 +158,20 @@ function growthIn(
   const grows =
     lives !== null ||
     ((assessed.shape === "growing" || isStraight) && lasting.high > leastRate);
-  const leastLength = isStraight && curve.workTimes !== null ? LEAST_SURE_MS : LEAST_LASTING_MS;
+  const firstMs = Math.min(...processes.map(({ process }) => process.startedMs));
+  const isOld = lengthMs >= LEAST_LASTING_MS && endMs - firstMs >= LEAST_DECIDED_MS;
   const isEndedInTime = (rate: number) =>
     curve.axis === "age" &&
     rate * lengthMs < SHORT_LIVES.share * limit &&
     areShort(processes, window);
-  const isYoung = lengthMs < FILLED_MS;
+  const [isYoung, late] = [lengthMs < FILLED_MS, lateShare(byTime)];
   const isSure =
     lasting.low > LEAST_SURE * lasting.rate &&
     lasting.rate > leastRate &&
-    lateShare(byTime) > (isYoung ? SLOWED.inDays : SLOWED.later) &&
+    late > (isYoung ? SLOWED.inDays : SLOWED.later) &&
+    late < FASTER &&
     lasting.rate * lengthMs > (isYoung ? MOST_REST.inDays : MOST_REST.later) * lasting.fillBytes;
-  const lasts = (lengthMs >= leastLength && isSure && !isEndedInTime(lasting.rate)) || isFatal;
+  const lasts = (isOld && isSure && !isEndedInTime(lasting.rate)) || isFatal;
   const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
   const mayFollowLoad = (rate: number) =>
     lengthMs < LOAD_SEEN_MS &&
@@ -191,16 +196,9 @@ function growthIn(
     }
     return assessed.shape === "stepped" ? "stepped" : "flat";
   })();
-  const { rate: straightRate } = lasting.straight;
-  const isOnlyYoung =
-    shape === "undecided" &&
-    !lasts &&
-    isLoadKnown &&
-    !isEndedInTime(straightRate) &&
-    !mayFollowLoad(straightRate);
   // Whether it may fill is then irrelevant.
   const interval = isFatal && lasting.low <= 0 ? (lives ?? lasting.straight) : {};
-  return { ...lasting, ...interval, ...about, isByWork, isFatal, isOnlyYoung, shape };
+  return { ...lasting, ...interval, ...about, isByWork, isFatal, shape };
 }
 
 /** Whether some process has readings in the window that differ by so many bytes. */

@@ -4,7 +4,7 @@ import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
 import type { Unloaded } from "./load_removal.js";
 import { instancesOf, type NewLine, newLines } from "./new_lines.js";
 import { type OddInstance, oddInstances } from "./odd_instances.js";
-import { accusedByPrecedent, clearedByPrecedent } from "./precedent.js";
+import { clearedByPrecedent } from "./precedent.js";
 import { type SeenLife, seenLives } from "./seen_lines.js";
 import { LEAST_IN_RSS, withSites } from "./site_growth.js";
 
@@ -69,11 +69,7 @@ export function judged(
   if (growth === null) {
     return { ...version, seen, odd, growth };
   }
-  const settled = withSites(
-    accusedByPrecedent(clearedByPrecedent(growth, earlier), earlier),
-    others,
-    own,
-  );
+  const settled = withSites(clearedByPrecedent(growth, earlier), others, own);
   const [newLine] = newLines(seen, before, {
     ...settled,
     z: own.z,

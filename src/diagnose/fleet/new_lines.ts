@@ -27,8 +27,9 @@ const MINUTE_MS: Millis = 60_000;
 const HOUR_MS: Millis = 60 * MINUTE_MS;
 /** Imports and start-up come before. */
 const START_UP_MS: Millis = 10 * MINUTE_MS;
-/** The youngest process that shows the course of a line. */
-const LEAST_AGE_MS: Millis = 75 * MINUTE_MS;
+/** The youngest process that shows the course of a line: where a process found the container that holds it, without a bound, and
+ * otherwise. At the later age, what fills in up to 20 h bends by more than the sampler's noise. */
+const LEAST_AGE_MS = { open: 75 * MINUTE_MS, unknown: 6 * HOUR_MS };
 /** Earlier versions were seen for each hour of a day. */
 const LEAST_SEEN_MS: Millis = 24 * HOUR_MS;
 /** One life of an earlier version reached this share of the age, up to a day. */
@@ -40,8 +41,7 @@ const LEAST_OF_FIRST = 0.6;
 /** Ages that are compared: the rest is too near to the start. */
 const COMPARED_FROM = 0.25;
 const FEWEST_READINGS = 4;
-/** Of k: it may be 1 within its standard error, and is not far below: by one error where a process found the container that
- * holds the line, without a bound, otherwise by two. */
+/** Of k: it may be 1 within its standard error, and is not far below, by as many errors. */
 const STRAIGHT = { likely: 0.95, least: 0.85 };
 const ERRORS = { open: 1, unknown: 2 };
 /** The least error of the logarithms of readings: that of a sampler. */
@@ -79,7 +79,7 @@ export function newLines(
   earlier: readonly SeenLife[],
   { level, limit, z, processes }: Known,
 ): NewLine[] {
-  const lives = all.filter(({ ages }) => (ages.at(-1) ?? 0) >= LEAST_AGE_MS);
+  const lives = all.filter(({ ages }) => (ages.at(-1) ?? 0) >= LEAST_AGE_MS.open);
   const before = lives.length === 0 ? [] : fromStart(earlier);
   const oldest = Math.max(...lives.map(({ ages }) => ages.at(-1) as number));
   const seenMs = before.reduce((sum, { ages }) => sum + (ages.at(-1) as number), 0);
@@ -172,11 +172,9 @@ function straightGrowth(
     .map(({ held }) => held)
     .reduce((a, b) => (b.lastOfLine > a.lastOfLine ? b : a));
   const oldest = Math.max(...points.map((each) => each.at(-1)?.age ?? 0));
-  const errors = ERRORS[boundednessOf(line, processes) === "open" ? "open" : "unknown"] * error;
-  if (
-    mayFill(line, processes, oldest) ||
-    slope < Math.max(STRAIGHT.likely - error, STRAIGHT.least + errors)
-  ) {
+  const known = boundednessOf(line, processes) === "open" ? "open" : "unknown";
+  const least = Math.max(STRAIGHT.likely - error, STRAIGHT.least + ERRORS[known] * error);
+  if (mayFill(line, processes, oldest) || oldest < LEAST_AGE_MS[known] || slope < least) {
     return null;
   }
   const rates = courses.map(({ points }) => median(points.map(({ age, excess }) => excess / age)));

@@ -15,7 +15,7 @@ import { type AgeCurve, ageCurve, lateShare } from "./age_curve.js";
 import { mayFill } from "./bounded_lines.js";
 import { linesOf } from "./fleet_suspects.js";
 import type { GroupGrowth, Judging } from "./group_growth.js";
-import { LEAST_LASTING_MS, LEAST_SURE, lastingByBest, WINDOWS_MS } from "./group_growth.js";
+import { FASTER, LEAST_LASTING_MS, LEAST_SURE, lastingByBest, WINDOWS_MS } from "./group_growth.js";
 import { type LastingGrowth, SLOWING_FINE } from "./lasting_growth.js";
 import { type Unloaded, workAt } from "./load_removal.js";
 import { didAlikeBefore } from "./seen_lines.js";
@@ -125,7 +125,8 @@ function lastingSite(
 ): LastingGrowth[] {
   const lengthMs = lengthOf(curve);
   const least = lengthMs < LEAST_STEADY_MS ? SLOWED.inDays : SLOWED.later;
-  if (lengthMs < LEAST_LASTING_MS || !keeps(curve) || lateShare(curve) < least) {
+  const late = lateShare(curve);
+  if (lengthMs < LEAST_LASTING_MS || !keeps(curve) || late < least || late > FASTER) {
     return [];
   }
   const { shape, lastThird } = assessGrowth(curve);
