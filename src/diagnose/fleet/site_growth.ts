@@ -26,7 +26,7 @@ const MOST_GIVEN_BACK = 0.2;
 export const LEAST_IN_RSS = 0.5;
 /** Sites that together grow by less than this share of RSS do not explain it. */
 const LEAST_EXPLAINED = 0.4;
-/** Growth that will pass the limit is a cache's if lines that filled in earlier versions explain this share of it. */
+/** Growth is a cache's if lines that are bounded, or filled in earlier versions, explain this share of it. */
 const MOSTLY = 0.6;
 /** RSS that grows without any site may be memory that the allocator keeps, or rising load. It counts as a leak only if it
  * lasts this long. */
@@ -72,12 +72,15 @@ export function withSites(
     );
   };
   if (growth.shape === "leaking") {
+    const ofCaches = sites
+      .map(({ line, curve }) => ({ line, curve, rate: theilSenSlope(curve.times, curve.values) }))
+      .filter(({ line, curve, rate }) => rate > 0 && isUsual(line, curve, rate))
+      .reduce((sum, { rate }) => sum + rate, 0);
+    if (ofCaches > MOSTLY * growth.rate) {
+      return { ...growth, shape: "undecided" };
+    }
     if (growth.isFatal) {
-      const ofCaches = sites
-        .map(({ line, curve }) => ({ line, curve, rate: theilSenSlope(curve.times, curve.values) }))
-        .filter(({ line, curve, rate }) => rate > 0 && isUsual(line, curve, rate))
-        .reduce((sum, { rate }) => sum + rate, 0);
-      return ofCaches > MOSTLY * growth.rate ? { ...growth, shape: "undecided" } : growth;
+      return growth;
     }
     if (growth.windowMs >= LEAST_UNEXPLAINED_MS) {
       return growth;
