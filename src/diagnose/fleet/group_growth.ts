@@ -54,6 +54,9 @@ const LOAD_SEEN_MS = 5 * DAY_MS;
 const MOST_REST = { inDays: 0.5, later: 0.25 };
 /** The low end of the interval of growth that lasts, as a share of the rate. */
 export const LEAST_SURE = 0.3;
+/** Where what is left of the load, or growth in bursts, leaves a wide interval: a curve of two days whose halves rise alike, by more
+ * than the load does and by this share of the limit. What fills within a day has slowed down to less. */
+const STEADY = { lengthMs: 2 * DAY_MS, ofLimit: 0.05, least: 0.75, most: 1.6 };
 /** The slope of the later half of a curve as a share of that before. */
 const SLOWED = { inDays: 0.7, later: 0.5 };
 const FILLED_MS = 3 * DAY_MS;
@@ -165,11 +168,17 @@ function growthIn(
     rate * lengthMs < SHORT_LIVES.share * limit &&
     areShort(processes, window);
   const [isYoung, late] = [lengthMs < FILLED_MS, lateShare(byTime)];
+  const isSteady =
+    lengthMs >= STEADY.lengthMs &&
+    assessed.rise > Math.max(STEADY.ofLimit * limit, leastRate * lengthMs) &&
+    assessed.rise > (loadBytes ?? loadRange(processes)) &&
+    risesSteadily(byTime);
   const isSure =
-    lasting.low > LEAST_SURE * lasting.rate &&
+    (lasting.low > LEAST_SURE * lasting.rate || isSteady) &&
     lasting.rate > leastRate &&
     late > (isYoung ? SLOWED.inDays : SLOWED.later) &&
     late < FASTER &&
+    lasting.straight.low > 0 &&
     lasting.rate * lengthMs > (isYoung ? MOST_REST.inDays : MOST_REST.later) * lasting.fillBytes;
   const lasts = (isOld && isSure && !isEndedInTime(lasting.rate)) || isFatal;
   const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
@@ -197,7 +206,7 @@ function growthIn(
     return assessed.shape === "stepped" ? "stepped" : "flat";
   })();
   // Whether it may fill is then irrelevant.
-  const interval = isFatal && lasting.low <= 0 ? (lives ?? lasting.straight) : {};
+  const interval = (isFatal || isSteady) && lasting.low <= 0 ? (lives ?? lasting.straight) : {};
   return { ...lasting, ...interval, ...about, isByWork, isFatal, shape };
 }
 
@@ -250,6 +259,20 @@ export function lastingByBest(
     return { curve: byWork, lasting: ofWork, isByWork: true };
   }
   return ofTime === null ? null : { curve: byTime, lasting: ofTime, isByWork: false };
+}
+
+/** Whether the second half of the time adds about as much as the first, between the medians of thirds. */
+function risesSteadily({ times, workTimes, values }: AgeCurve): boolean {
+  const axis = workTimes ?? times;
+  const [first, last] = [axis[0] ?? 0, axis.at(-1) ?? 0];
+  const [one, two] = [1, 2].map((part) => firstFrom(axis, first + (part / 3) * (last - first)));
+  const [start, middle, end] = [
+    median(values.slice(0, one)),
+    median(values.slice(one, two)),
+    median(values.slice(two)),
+  ];
+  const share = (end - middle) / (middle - start);
+  return middle > start && share >= STEADY.least && share <= STEADY.most;
 }
 
 /** Whether no process lived long, although there was time for it. */
