@@ -86,6 +86,18 @@ test("a version that grows where the one before was level is reported once what 
   expect(found.leak?.low).toBeGreaterThan(0);
 });
 
+test("growth in bursts, whose interval is wide, leaks once both halves of two days rise alike; what slows down does not", () => {
+  const after = (mib: (hours: number) => number) =>
+    diagnosisOf([
+      ...before(2.5, flat),
+      ...three({ version: "1.1", fromDaysAgo: 2.5, mib }).slice(0, 1),
+    ]).verdict.kind;
+  const bursts = (hours: number) => 6 * Math.sin(hours / 5) + 4 * Math.sin(hours / 2.2);
+  expect(after((hours) => bursts(hours) + 3 * hours)).toBe("python-leak");
+  const fills = (hours: number) => 160 * (1 - Math.exp(-hours / 20));
+  expect(after((hours) => bursts(hours) + fills(hours))).not.toBe("python-leak");
+});
+
 test("a version that rises as the one before did at that age is not accused", () => {
   const fills = (hours: number) => 40 * Math.log1p(Math.min(hours, 40) / 8);
   const young = three({ version: "1.1", fromDaysAgo: 1.4, mib: (hours) => 2 * fills(hours) });
