@@ -159,8 +159,7 @@ function growthIn(
       assessed.rise > LEAST_FATAL * limit &&
       lasting.straight.low > 0);
   const grows =
-    lives !== null ||
-    ((assessed.shape === "growing" || isStraight) && lasting.high > leastRate);
+    lives !== null || ((assessed.shape === "growing" || isStraight) && lasting.high > leastRate);
   const firstMs = Math.min(...processes.map(({ process }) => process.startedMs));
   const isOld = lengthMs >= LEAST_LASTING_MS && endMs - firstMs >= LEAST_DECIDED_MS;
   const isEndedInTime = (rate: number) =>

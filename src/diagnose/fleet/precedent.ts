@@ -55,9 +55,7 @@ export function clearedByPrecedent(growth: GroupGrowth, earlier: readonly Earlie
   }
   const precedent = isFatal ? null : latestPrecedent(curve, earlier);
   const isAlike = precedent !== null && slopeIn(precedent, agesOf(curve)) * ALIKE > slopeIn(curve);
-  return isAlike || goesOnFilling(curve, earlier)
-    ? { ...growth, shape: "undecided" }
-    : growth;
+  return isAlike || goesOnFilling(curve, earlier) ? { ...growth, shape: "undecided" } : growth;
 }
 
 /**

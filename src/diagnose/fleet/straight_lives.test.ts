@@ -17,11 +17,21 @@ test("lives that all rise in a straight line by a third of the limit leak at the
   );
   expect(((found?.rate ?? 0) * HOUR_MS) / MIB).toBeCloseTo(20, -1);
   // A service of one instance has no more.
-  expect(straightLives(livesOf(1, (hours) => 20 * hours), LIMIT)).not.toBeNull();
+  expect(
+    straightLives(
+      livesOf(1, (hours) => 20 * hours),
+      LIMIT,
+    ),
+  ).not.toBeNull();
 });
 
 test("lives that rise by less, that bend, or most of which do not rise, show no leak", () => {
-  expect(straightLives(livesOf(3, (hours) => 8 * hours), LIMIT)).toBeNull();
+  expect(
+    straightLives(
+      livesOf(3, (hours) => 8 * hours),
+      LIMIT,
+    ),
+  ).toBeNull();
   expect(
     straightLives(
       livesOf(3, (hours) => 480 * (1 - Math.exp(-hours / 6))),
@@ -30,5 +40,10 @@ test("lives that rise by less, that bend, or most of which do not rise, show no 
   ).toBeNull();
   const some = [...livesOf(3, (hours) => 20 * hours), ...livesOf(3, () => 0)];
   expect(straightLives(some, LIMIT)).toBeNull();
-  expect(straightLives(livesOf(3, (hours) => 20 * hours), 0)).toBeNull();
+  expect(
+    straightLives(
+      livesOf(3, (hours) => 20 * hours),
+      0,
+    ),
+  ).toBeNull();
 });

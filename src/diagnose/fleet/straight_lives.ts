@@ -37,7 +37,10 @@ export function straightLives(
   const least = Math.min(...straight.map(({ lengthMs }) => lengthMs));
   const others = lives.filter((each) => each.lengthMs >= least && !straight.includes(each));
   const instances = new Set(processes.map(({ process }) => process.instance));
-  if (straight.length < Math.min(FEWEST_LIVES, instances.size) || others.length > MOST_OTHERS * straight.length) {
+  if (
+    straight.length < Math.min(FEWEST_LIVES, instances.size) ||
+    others.length > MOST_OTHERS * straight.length
+  ) {
     return null;
   }
   const rates = straight.map(({ rise, lengthMs }) => rise / lengthMs);
@@ -61,7 +64,11 @@ function riseOf({ process, rss: { times, values } }: Unloaded): Life[] {
     return [];
   }
   const levelAt = (at: number) =>
-    medianOf(values, Math.max(first, at - (SMOOTHED >> 1)), Math.min(last + 1, at + SMOOTHED - (SMOOTHED >> 1)));
+    medianOf(
+      values,
+      Math.max(first, at - (SMOOTHED >> 1)),
+      Math.min(last + 1, at + SMOOTHED - (SMOOTHED >> 1)),
+    );
   const [from, half, to] = [levelAt(first), levelAt(middle), levelAt(last)];
   return [{ rise: to - from, lengthMs: end - start, halfway: (half - from) / (to - from) }];
 }
