@@ -43,7 +43,7 @@ test("a line that is named after a cache may fill for a day and a half; a known 
   expect(isFilling("_row_cache")).toBe(true);
   expect(isFilling("RecentOrders.add")).toBe(true);
   expect(isFilling("add", "/srv/shop/ttl.py")).toBe(true);
-  // "ring" and "cache" inside other words, and folders, say nothing.
+  // "ring" and "cache" inside other words, and names of folders, are ignored.
   expect(isFilling("render_string", "/srv/cache/monitoring.py")).toBe(false);
   expect(mayFill(line("cached"), [process], 35 * HOUR)).toBe(true);
   expect(mayFill(line("cached"), [process], 37 * HOUR)).toBe(false);

@@ -55,7 +55,7 @@ export function boundednessOf(
     return "bounded";
   }
   const module = file.split(/[/\\]/).at(-1) ?? "";
-  // What a library's own field is called says nothing: its bound would have been found.
+  // A library's own field is ignored: its bound would have been found.
   const paths = held.flatMap(({ path }) => path.filter((step) => !step.startsWith("field of ")));
   const names = [name, module, ...paths];
   const isNamed = names.some((each) =>
