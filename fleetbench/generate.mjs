@@ -132,7 +132,9 @@ function serviceOf(service, cause, endMs, random) {
     autoscaled: random.chance(0.25) ? random.whole(1, 5) : 0,
     ...(cause === "new-cache"
       ? newCacheOf(random, limit)
-      : { newCache: 0, newFillMs: HOUR, isNewLogarithmic: false, isBoundKnown: false }),
+      : { newCache: 0, newFillMs: HOUR, isBoundKnown: false }),
+    // Most diagnoses of a process find the container of what leaks, which has no bound.
+    isHolderKnown: isLeak && random.chance(0.9),
   };
   /** @type {Process[]} */
   const processes = [];
@@ -144,14 +146,20 @@ function serviceOf(service, cause, endMs, random) {
   return { processes, label };
 }
 
-/** In a line that no earlier version had. @param {Random} random @param {number} limit */
+/**
+ * In a line that no earlier version had. Of one that fills in a straight line, a ring or what lives for a time, the diagnosis
+ * of a process finds the bound, or the name shows it.
+ * @param {Random} random @param {number} limit
+ */
 function newCacheOf(random, limit) {
-  return {
-    newCache: limit * random.magnitude(0.02, 0.2),
-    newFillMs: random.magnitude(0.3 * HOUR, 20 * HOUR),
-    isNewLogarithmic: random.chance(0.3),
-    isBoundKnown: random.chance(0.5),
-  };
+  const newCache = limit * random.magnitude(0.02, 0.2);
+  const newFillMs = random.magnitude(0.3 * HOUR, 20 * HOUR);
+  const isNewLogarithmic = random.chance(0.3);
+  const isBoundKnown = random.chance(0.5);
+  const isStraight = !isNewLogarithmic && random.chance(0.4);
+  const isNamed = isStraight ? !isBoundKnown || random.chance(0.5) : random.chance(0.3);
+  const newShape = isNewLogarithmic ? "slowing" : isStraight ? "straight" : "bending";
+  return { newCache, newFillMs, newShape, isBoundKnown, isNamed };
 }
 
 /** @typedef {any} Plan the figures of a service, from serviceOf */
@@ -221,9 +229,15 @@ function livesOf(plan, shard, isExtra, random) {
   return lives;
 }
 
-/** The share of a cache that is filled after an amount of work. @param {number} work @param {number} fillMs @param {boolean} isLogarithmic */
-function filledAt(work, fillMs, isLogarithmic) {
-  return isLogarithmic
+/**
+ * The share of a cache that is filled after an amount of work.
+ * @param {number} work @param {number} fillMs @param {"bending" | "slowing" | "straight"} shape
+ */
+function filledAt(work, fillMs, shape) {
+  if (shape === "straight") {
+    return Math.min(1, work / fillMs);
+  }
+  return shape === "slowing"
     ? Math.min(1, Math.log(1 + (9 * work) / (3 * fillMs)) / Math.log(10))
     : 1 - Math.exp(-work / fillMs);
 }
@@ -268,10 +282,9 @@ function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent
     work += (rate / (peakRate * share)) * plan.pollMs;
     const now = rate / (2 * peakRate);
     highest = Math.max(highest, now);
-    const cache = cacheBytes * filledAt(work, plan.fillMs, plan.isLogarithmic);
-    const stored = isLast
-      ? plan.newCache * filledAt(work, plan.newFillMs, plan.isNewLogarithmic)
-      : 0;
+    const shape = plan.isLogarithmic ? "slowing" : "bending";
+    const cache = cacheBytes * filledAt(work, plan.fillMs, shape);
+    const stored = isLast ? plan.newCache * filledAt(work, plan.newFillMs, plan.newShape) : 0;
     const load = plan.load * (plan.sticky * highest + (1 - plan.sticky) * now);
     leaked = leaks ? (plan.perDay * (plan.isByRequest ? work : age)) / DAY : 0;
     const saw = plan.sawtooth * base * ((age % period) / period);
@@ -308,14 +321,23 @@ function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent
   }
   return { untilMs: until, readings: readingsOf() };
 
-  /** As the diagnosis of the process finds it. */
-  function boundedHolder() {
-    return {
-      line: frames("stored", "results.py", 63)[0],
-      path: ["module results", "stored", "field of functools._lru_cache_wrapper"],
-      type: "dict",
-      bound: 10_000,
-    };
+  /** As the diagnosis of the process finds them. */
+  function holdersOf() {
+    const [line, leaking] = [storedStack()[0], frames("remember", "state.py", 41)[0]];
+    return [
+      ...(plan.isBoundKnown && sites.stored.times.length > 0
+        ? [{ line, path: ["module results", "RESULTS"], type: "dict", bound: 10_000 }]
+        : []),
+      ...(plan.isHolderKnown && sites.leak.values.some((value) => value > 0)
+        ? [{ line: leaking, path: ["module state", "STATE"], type: "dict" }]
+        : []),
+    ];
+  }
+
+  function storedStack() {
+    return plan.isNamed
+      ? frames("recent", "results_cache.py", 63)
+      : frames("stored", "results.py", 63);
   }
 
   /** @param {string} call @param {string} file @param {number} line */
@@ -330,7 +352,7 @@ function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent
     const all = [
       { stack: frames("remember", "state.py", 41), live: sites.leak },
       { stack: frames("cached", "cache.py", 12), live: sites.cache },
-      { stack: frames("stored", "results.py", 63), live: sites.stored },
+      { stack: storedStack(), live: sites.stored },
       { stack: frames("work", "views.py", 77), live: sites.load },
       { stack: frames("<module>", "setup.py", 3), live: sites.imports },
     ];
@@ -338,7 +360,7 @@ function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent
       rss,
       requests: plan.knowsRequests ? requests : null,
       sites: all.filter(({ live }) => live.values.some((value) => value > 0)),
-      holders: plan.isBoundKnown && sites.stored.times.length > 0 ? [boundedHolder()] : [],
+      holders: holdersOf(),
     });
   }
 }

@@ -39,6 +39,23 @@ class Server:
         self.max_size = 65536
         self.routes = ["/"] * 20
         self.sessions = {}
+class Pages:
+    MAX_PAGES = 5
+    MAX_ITEMS = 1400
+    def __init__(self):
+        self.rows = []
+class Newest(Pages):
+    pass
+class Sessions:
+    MAX_SIZE = 65536
+    def __init__(self):
+        self.sessions = {}
+        self.routes = ["/"] * 20
+ORDERS, MAX_ORDERS = {}, 1500
+_row_cache, ROW_CACHE_SIZE = {}, 1600
+recent_jobs, MAX_SIZE = [], 1700
+CLIENTS, CLIENT_TIMEOUT = {}, 9000
+UPLOADS, MAX_UPLOADS = {}, 100
 def filled(put):
     items = [Item(n) for n in range(300)]
     for item in items:
@@ -81,18 +98,30 @@ unheeded = Results(100)
 said["unheeded"] = filled(unheeded.rows.append)
 server = Server()
 said["server"] = filled(lambda item: server.sessions.__setitem__(item.text, item))
+pages = Newest()
+said["pages"] = filled(pages.rows.append)
+of_class = Sessions()
+said["of_class"] = filled(lambda item: of_class.sessions.__setitem__(item.text, item))
+said["orders"] = filled(lambda item: ORDERS.__setitem__(item.text, item))
+said["row_cache"] = filled(lambda item: _row_cache.__setitem__(item.text, item))
+said["recent_jobs"] = filled(recent_jobs.append)
+said["clients"] = filled(lambda item: CLIENTS.__setitem__(item.text, item))
+said["uploads"] = filled(lambda item: UPLOADS.__setitem__(item.text, item))
 say(said)
 `;
 
 const BOUNDS = {
   ...{ mangled: 600, sized: 900, subclass: 700, slots: 800, results: 900 },
   ...{ jobs: 1000, tasks: 1100, latest: 1200, remember: 1300 },
+  // Constants of a class or of the module.
+  ...{ pages: 1400, orders: 1500, row_cache: 1600, recent_jobs: 1700 },
+  ...{ of_class: 0, clients: 0, uploads: 0 },
   // No bound, one that is exceeded, and one of something else.
   ...{ plain: 0, endless: 0, unheeded: 0, server: 0 },
 };
 
 test.each(someInterpreters(3))(
-  "the bound of a container is read from it or from the object that wraps it, Python $version",
+  "the bound of a container is read from it, from the object that wraps it, or from a constant of its class or module, Python $version",
 
   async (interpreter) => {
     waiting = await startPython(interpreter, CACHES);

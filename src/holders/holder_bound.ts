@@ -1,7 +1,12 @@
 /** The bound of a container that drops old items, or takes no new ones, when it is full. */
 
 import type { Holder, ObjectGraph } from "../cpython/heap/index.js";
-import { attributesOf, intAt } from "../cpython/heap/names/attributes.js";
+import {
+  attributesOf,
+  classAttributesOf,
+  intAt,
+  variablesOf,
+} from "../cpython/heap/names/attributes.js";
 import { FieldNames } from "../cpython/heap/names/field_names.js";
 import { lastAtMost } from "../cpython/heap/objects/owned_buffers.js";
 import { CONTAINER_SHAPES, SHAPE_MODULE, SHAPE_TYPE } from "../cpython/heap/objects/type_table.js";
@@ -78,7 +83,7 @@ function wrapperBound(objects: ObjectGraph, holder: NodeId, entries: number): nu
   for (const owner of [holder, ...ownersOf(objects, holder)]) {
     const attributes = attributesOf(objects, owner, fields);
     let [bound, used] = [0, 0];
-    for (const [attribute, address] of attributes) {
+    for (const [attribute, address] of [...attributes, ...classAttributesOf(objects, owner)]) {
       const name = attribute.replace(MANGLED, "").replaceAll("_", "").toLowerCase();
       if (BOUND.test(name)) {
         bound ||= bounded(intAt(objects, address) ?? 0);
@@ -89,12 +94,53 @@ function wrapperBound(objects: ObjectGraph, holder: NodeId, entries: number): nu
     if (bound > 0 && (owner === holder || isMeant(objects, owner, holder, attributes))) {
       // The bound may count bytes, or whatever the program measures: then a share of it is known.
       const items = used > 0 && used !== entries ? Math.round((bound * entries) / used) : bound;
-      if (entries <= MOST_OVER.share * items + MOST_OVER.items) {
+      if (isKept(items, entries)) {
         return items;
       }
     }
   }
+  return moduleBound(objects, holder, entries);
+}
+
+function isKept(bound: number, entries: number): boolean {
+  return entries <= MOST_OVER.share * bound + MOST_OVER.items;
+}
+
+/**
+ * A constant of the module that has the container as a variable, if their names agree: `ORDERS` and `MAX_ORDERS`, `_row_cache`
+ * and `ROW_CACHE_SIZE`. A name like `MAX_SIZE` alone counts for a variable that is named after something bounded.
+ */
+function moduleBound(objects: ObjectGraph, holder: NodeId, entries: number): number {
+  const { graph, types, paths } = objects;
+  const isModule = (node: NodeId) =>
+    node >= graph.firstObject && types.of(uint32At(graph.type, node)).shape === SHAPE_MODULE;
+  for (const module of pathTo(paths, holder).filter(isModule)) {
+    const variables = [...variablesOf(objects, module)];
+    const own = variables.filter(([, at]) => at === float64At(graph.address, holder));
+    for (const [name, address] of variables) {
+      const isNamed = own.some(([variable]) => boundsByName(name, variable));
+      const bound = isNamed ? bounded(intAt(objects, address) ?? 0) : 0;
+      if (bound > 0 && isKept(bound, entries)) {
+        return bound;
+      }
+    }
+  }
   return 0;
+}
+
+/** Words that name a bound. */
+const BOUND_WORDS = new Set(
+  "max maximum limit size maxsize maxlen len length entries items keys count capacity".split(" "),
+);
+const UPPERMOST = /max|limit|size|capacity/;
+
+function boundsByName(constant: string, variable: string): boolean {
+  const wordsOf = (name: string) => name.toLowerCase().split("_").filter(Boolean);
+  const kept = wordsOf(variable);
+  const rest = wordsOf(constant).filter((word) => !kept.includes(word));
+  const isBound = rest.every((word) => BOUND_WORDS.has(word)) && UPPERMOST.test(rest.join("_"));
+  const isShared = rest.length < wordsOf(constant).length;
+  return constant !== variable && isBound && (isShared || BOUNDED_KIND.test(variable));
 }
 
 /** Whether a bound of an object is that of the container in one of its attributes. */

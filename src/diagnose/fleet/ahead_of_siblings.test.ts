@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fillsAgain, isAhead } from "./ahead_of_siblings.js";
+import { areMostLivesAhead, fillsAgain, isAhead } from "./ahead_of_siblings.js";
 import { DAY, END, type Life, MIB, processOf } from "./fleet_evidence.fixture.js";
 
 const lifeOf = (life: Omit<Life, "version">) => {
@@ -44,4 +44,23 @@ test("an instance fills its cache again unless a life of it came to have more me
   ).toBe(false);
   // One that was never restarted does not.
   expect(fillsAgain(lives(fills(300)).slice(1), full)).toBe(false);
+});
+
+test("an instance is ahead if most of its lives rose further than its siblings did at the same ages", () => {
+  const others = [0, 1, 2].map((instance) =>
+    lifeOf({ instance, fromDaysAgo: 3.5, mib: (hours) => 3 * Math.min(hours, 6) }),
+  );
+  const [grows, fills] = [(hours: number) => 10 * hours, (hours: number) => 3 * Math.min(hours, 6)];
+  const lives = (...courses: ((hours: number) => number)[]) =>
+    courses.map((mib, at) =>
+      lifeOf({ instance: 3, fromDaysAgo: 3 - at, ...(at < 2 ? { toDaysAgo: 2 - at } : {}), mib }),
+    );
+  const perMs = (10 * MIB) / (DAY / 24);
+  expect(areMostLivesAhead(lives(grows, grows, fills), others, perMs)).toBe(true);
+  expect(areMostLivesAhead(lives(fills, grows, fills), others, perMs)).toBe(false);
+  // Siblings that have just started show nothing.
+  const young = [0, 1, 2].map((instance) =>
+    lifeOf({ instance, fromDaysAgo: 1 / 24, mib: () => 0 }),
+  );
+  expect(areMostLivesAhead(lives(fills, grows, fills), young, perMs)).toBe(true);
 });

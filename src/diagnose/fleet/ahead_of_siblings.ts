@@ -6,7 +6,7 @@
  *   odd?       34.1 ▁▁▁▂█▇▅▆█ 37.4                      0.3 % further between thirds of the time, of 1.1 % that it "grew"
  *   leak       34.1 ▁▂▃▄▅▆▇██ 38.0
  */
-import type { Bytes, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { firstFrom, medianOf } from "../series/medians.js";
 import { median } from "../series/trend.js";
 import type { Unloaded } from "./load_removal.js";
@@ -16,6 +16,12 @@ export const FEWEST_SIBLINGS = 3;
 const LEAST_AHEAD = 0.5;
 /** The readings at the end of a life whose median is its level. */
 const LAST_READINGS = 5;
+
+/** The part of a life at its start that is not compared, and how near to an age its readings are, as shares of the life. */
+const EARLY = 0.15;
+const NEAR = 0.05;
+const LEAST_COMPARED = 0.3;
+const LEAST_LIFE_MS: Millis = 2 * 3_600_000;
 
 export interface Window {
   readonly startMs: TimeMs;
@@ -58,6 +64,51 @@ export function fillsAgain(own: readonly Unloaded[], siblings: readonly Unloaded
       process.rss.values.length === 0 ? [] : [median(process.rss.values.slice(-LAST_READINGS))],
     );
   return own.length > 1 && Math.max(...levels(own)) <= median(levels(siblings));
+}
+
+/**
+ * Whether most lives of an instance rose further than its siblings did at the same ages, by at least half of its growth. One
+ * life alone may have started before the peak of the day, and a cache or a pool then fills as it did before. True if siblings
+ * did not live as long.
+ */
+export function areMostLivesAhead(
+  own: readonly Unloaded[],
+  siblings: readonly Unloaded[],
+  rate: number,
+): boolean {
+  // The age that enough of the siblings reached.
+  const reached = siblings.map(lengthOf).sort((a, b) => b - a)[FEWEST_SIBLINGS - 2] ?? 0;
+  const compared = own.flatMap((life) => {
+    const toMs = Math.min(lengthOf(life), reached);
+    const ages = { fromMs: EARLY * toMs, toMs };
+    const isComparable = toMs >= LEAST_LIFE_MS && toMs >= LEAST_COMPARED * lengthOf(life);
+    const [rise] = isComparable ? riseAt(life, ages) : [];
+    const others = siblings.flatMap((each) => riseAt(each, ages));
+    return rise === undefined || others.length < FEWEST_SIBLINGS - 1
+      ? []
+      : [rise - median(others) >= LEAST_AHEAD * rate * (1 - EARLY) * toMs];
+  });
+  const ahead = compared.filter((isAhead) => isAhead);
+  return compared.length === 0 || 2 * ahead.length > compared.length;
+}
+
+function lengthOf({ process, rss }: Unloaded): Millis {
+  return (rss.times.at(-1) ?? process.startedMs) - process.startedMs;
+}
+
+/** Between ages. Nothing if the process did not live as long. */
+function riseAt(
+  { process, rss: { times, values } }: Unloaded,
+  { fromMs, toMs }: { readonly fromMs: Millis; readonly toMs: Millis },
+): Bytes[] {
+  const half = NEAR * toMs;
+  const levelAt = (ageMs: Millis) => {
+    const middle = process.startedMs + ageMs;
+    const [from, to] = [firstFrom(times, middle - half), firstFrom(times, middle + half)];
+    return to > from ? [medianOf(values, from, to)] : [];
+  };
+  const [start, end] = [levelAt(fromMs), levelAt(toMs - half)];
+  return start.flatMap((low) => end.map((high) => high - low));
 }
 
 /** Nothing if the process did not live throughout. */

@@ -1,12 +1,30 @@
 /**
- * Lines whose memory is in a container that drops old items when it is full: functools.lru_cache(maxsize=...),
- * deque(maxlen=...). While such a cache fills, its line is as straight as a leak. The diagnosis of a single process reads the
- * bound in the object graph, and leaves it out if the container is full but still grows.
+ * What is known about the container that holds a line's memory. While a cache fills, its line is as straight as a leak. The
+ * diagnosis of a single process reads bounds in the object graph, and leaves one out if the container is full but still grows.
+ *
+ *   bounded   functools.lru_cache(maxsize=...), deque(maxlen=...): drops old items when it is full
+ *   fills     named after something that is bounded, by code that the object graph does not show: a TTL, a ring, a window
+ *   open      a process found the container, without a bound
+ *   unknown   no process found it
  */
+import type { Millis } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import { ownFrame } from "../../model/documents/own_code.js";
 import type { FleetProcess, LineHolder } from "./fleet_evidence.js";
+
+export type Boundedness = "bounded" | "fills" | "open" | "unknown";
+
+/** What is named after something bounded fills within this time: a TTL of a day, and the half of it that shows the bend. */
+export const LONGEST_FILL_MS: Millis = 36 * 3_600_000;
+const FILLS = new Set(
+  (
+    "cache caches cached caching lru lfu ttl ttls memo memos memoize memoized ring rings fifo window windows " +
+    "buffer buffers buffered recent recents expiring bounded limited"
+  ).split(" "),
+);
+/** Parts of a name: `_rowCache`, `lru_cache`, `/srv/app/ttl.py`. */
+const WORDS = /[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g;
 
 /** What the diagnosis of one process says about the holders of lines. */
 export function lineHolders({
@@ -24,13 +42,34 @@ export function lineHolders({
   });
 }
 
-/** Whether most of the processes that know the holder of this line found a bound. */
-export function isBounded(
+/** By most of the processes that know the holder of this line, and by names. */
+export function boundednessOf(
   { file, function: name }: FrameJson,
   processes: readonly FleetProcess[],
-): boolean {
+): Boundedness {
   const held = processes.flatMap(({ holders }) =>
     holders.filter(({ line }) => line.file === file && line.function === name),
   );
-  return 2 * held.filter(({ bound }) => bound !== undefined).length > held.length;
+  const bounded = held.filter(({ bound }) => bound !== undefined);
+  if (2 * bounded.length > held.length) {
+    return "bounded";
+  }
+  const module = file.split(/[/\\]/).at(-1) ?? "";
+  // A library's own field is ignored: its bound would have been found.
+  const paths = held.flatMap(({ path }) => path.filter((step) => !step.startsWith("field of ")));
+  const names = [name, module, ...paths];
+  const isNamed = names.some((each) =>
+    (each.match(WORDS) ?? []).some((word) => FILLS.has(word.toLowerCase())),
+  );
+  return isNamed ? "fills" : held.length > 0 ? "open" : "unknown";
+}
+
+/** Whether what rose in this time may be a container that is not yet full. */
+export function mayFill(
+  line: FrameJson,
+  processes: readonly FleetProcess[],
+  lengthMs: Millis,
+): boolean {
+  const known = boundednessOf(line, processes);
+  return known === "bounded" || (known === "fills" && lengthMs < LONGEST_FILL_MS);
 }

@@ -33,7 +33,7 @@ import { fleetEvidence, fleetSummary, neededText } from "../wording/fleet_senten
 import type { FleetProcess, ServiceEvidence } from "./fleet_evidence.js";
 import { fleetSuspects } from "./fleet_suspects.js";
 import { forecasts } from "./forecast.js";
-import { type GroupGrowth, type Judging, LEAST_LASTING_MS } from "./group_growth.js";
+import { type GroupGrowth, type Judging, LEAST_DECIDED_MS } from "./group_growth.js";
 import {
   accusedProcesses,
   isLeaking,
@@ -311,7 +311,7 @@ function limitsOf(
 
 /** What an accusation within the first day cannot exclude. */
 function limitsOfAge({ version, growth }: JudgedVersion): string[] {
-  return growth?.shape === "leaking" && !growth.isFatal && growth.windowMs < LEAST_LASTING_MS
+  return growth?.shape === "leaking" && !growth.isFatal && growth.windowMs < LEAST_DECIDED_MS
     ? [
         `Version ${version || "unknown"} has run for ${formatDuration(growth.windowMs)}: a slow cache that only this version has would look the same so far.`,
       ]

@@ -17,6 +17,7 @@ import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
 import type { NewLine } from "./new_lines.js";
 import type { SeenLife } from "./seen_lines.js";
+import { straightLives } from "./straight_lives.js";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -33,12 +34,15 @@ const LEAST_OF_LIMIT = 0.005;
 const LEAST_USED = 0.3;
 /** Within a day most caches fill, and the load has not been seen whole. */
 export const LEAST_LASTING_MS = 20 * HOUR_MS;
-/** The same for growth that is straight while the requests are known. */
-const LEAST_SURE_MS = 8 * HOUR_MS;
+/** The least age of a version whose RSS shows a leak: what lives for a day has then been full for hours. Its processes may be
+ * younger, where all of them are restarted every day. */
+export const LEAST_DECIDED_MS = 30 * HOUR_MS;
+/** A shorter part of a window shows only growth that will pass the limit. */
+const SHORT_MS = 8 * HOUR_MS;
 /** A shorter curve shows a leak if it passes the limit within a week, however it fills: the share of what is to come that
  * is sure, and the least rise as a share of the limit. */
 const SURE_TO_COME = 0.5;
-const LEAST_FATAL = 0.08;
+const LEAST_FATAL = 0.2;
 /** A curve does not rise by more than a few times what its processes do: the share of that rise which one of them moves by. */
 const LEAST_OF_FATAL = 0.25;
 /** No daily load: the low end of the interval as a share of the rate, and the rise as a share of the level. */
@@ -46,12 +50,18 @@ const STRAIGHT = { low: 0.8, share: 0.1 };
 /** For less than five days, load that was removed only in part can look like growth of this share of its range. */
 const LEAST_OF_LOAD = 0.4;
 const LOAD_SEEN_MS = 5 * DAY_MS;
-/** Growth that lasts, as a share of what filled, which does not count. */
-const MOST_REST = 0.15;
+/** Growth that lasts, as a share of what filled, which does not count: what fills goes on by less and less. */
+const MOST_REST = { inDays: 0.5, later: 0.25 };
 /** The low end of the interval of growth that lasts, as a share of the rate. */
 export const LEAST_SURE = 0.3;
+/** Where what is left of the load, or growth in bursts, leaves a wide interval: a curve of two days whose halves rise alike, by more
+ * than the load does and by this share of the limit. What fills within a day has slowed down to less. */
+const STEADY = { lengthMs: 2 * DAY_MS, ofLimit: 0.05, least: 0.75, most: 1.6 };
 /** The slope of the later half of a curve as a share of that before. */
-const SLOWED = 0.5;
+const SLOWED = { inDays: 0.7, later: 0.5 };
+const FILLED_MS = 3 * DAY_MS;
+/** The same of what grows faster and faster: load that rises. */
+export const FASTER = 2.5;
 /** Processes that are all restarted within this time do no harm if they rise by less than this share of the limit until then. */
 const SHORT_LIVES = { ms: 30 * HOUR_MS, share: 0.03 };
 /** Ends of lives from which they count as restarted. */
@@ -63,8 +73,6 @@ export interface GroupGrowth extends LastingGrowth {
   readonly shape: FleetShape;
   /** Whether even the level that a filling cache would approach is above the limit. */
   readonly isFatal: boolean;
-  /** Undecided because of its age alone: it is no load that is known, and no life that ends in time. */
-  readonly isOnlyYoung: boolean;
   readonly windowMs: Millis;
   readonly curve: AgeCurve;
   readonly level: Bytes;
@@ -115,7 +123,7 @@ function growthIn(
   const window = { startMs: endMs - windowMs, endMs };
   const limits = processes.flatMap(({ process }) => process.limitBytes || []);
   const limit = limits.length === 0 ? 0 : Math.min(...limits);
-  const isShort = isPart && windowMs < LEAST_SURE_MS;
+  const isShort = isPart && windowMs < SHORT_MS;
   if (isShort && !movesFar(processes, window, LEAST_OF_FATAL * LEAST_FATAL * limit)) {
     return null;
   }
@@ -133,7 +141,7 @@ function growthIn(
   const level = levelOf(processes, endMs);
   const about = { windowMs: Math.min(windowMs, lengthMs + curve.binMs), curve, level, limit };
   if (lasting === null) {
-    return { ...NOTHING, ...about, isByWork, isFatal: false, isOnlyYoung: false, shape: "short" };
+    return { ...NOTHING, ...about, isByWork, isFatal: false, shape: "short" };
   }
   const assessed = assessGrowth(curve);
   const least = isPart
@@ -142,23 +150,36 @@ function growthIn(
   const leastRate = least / lengthMs;
   const isStraight =
     lasting.low > STRAIGHT.low * lasting.rate && lasting.rate * lengthMs > STRAIGHT.share * level;
-  const grows = (assessed.shape === "growing" || isStraight) && lasting.high > leastRate;
+  const lives = straightLives(processes, limit);
   // Even the level that a filling cache would approach is above the limit.
   const isFatal =
-    limit > 0 &&
-    Math.max(level, curve.values.at(-1) ?? 0) + SURE_TO_COME * lasting.toCome > limit &&
-    assessed.rise > LEAST_FATAL * limit &&
-    lasting.straight.low > 0;
-  const leastLength = isStraight && curve.workTimes !== null ? LEAST_SURE_MS : LEAST_LASTING_MS;
+    lives !== null ||
+    (limit > 0 &&
+      Math.max(level, curve.values.at(-1) ?? 0) + SURE_TO_COME * lasting.toCome > limit &&
+      assessed.rise > LEAST_FATAL * limit &&
+      lasting.straight.low > 0);
+  const grows =
+    lives !== null || ((assessed.shape === "growing" || isStraight) && lasting.high > leastRate);
+  const firstMs = Math.min(...processes.map(({ process }) => process.startedMs));
+  const isOld = lengthMs >= LEAST_LASTING_MS && endMs - firstMs >= LEAST_DECIDED_MS;
   const isEndedInTime = (rate: number) =>
     curve.axis === "age" &&
     rate * lengthMs < SHORT_LIVES.share * limit &&
     areShort(processes, window);
+  const [isYoung, late] = [lengthMs < FILLED_MS, lateShare(byTime)];
+  const isSteady =
+    lengthMs >= STEADY.lengthMs &&
+    assessed.rise > Math.max(STEADY.ofLimit * limit, leastRate * lengthMs) &&
+    assessed.rise > (loadBytes ?? loadRange(processes)) &&
+    risesSteadily(byTime);
   const isSure =
-    lasting.low > LEAST_SURE * lasting.rate &&
+    (lasting.low > LEAST_SURE * lasting.rate || isSteady) &&
     lasting.rate > leastRate &&
-    lateShare(byTime) > SLOWED;
-  const lasts = (lengthMs >= leastLength && isSure && !isEndedInTime(lasting.rate)) || isFatal;
+    late > (isYoung ? SLOWED.inDays : SLOWED.later) &&
+    late < FASTER &&
+    lasting.straight.low > 0 &&
+    lasting.rate * lengthMs > (isYoung ? MOST_REST.inDays : MOST_REST.later) * lasting.fillBytes;
+  const lasts = (isOld && isSure && !isEndedInTime(lasting.rate)) || isFatal;
   const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
   const mayFollowLoad = (rate: number) =>
     lengthMs < LOAD_SEEN_MS &&
@@ -166,7 +187,7 @@ function growthIn(
     rate * lengthMs < LEAST_OF_LOAD * (loadBytes ?? loadRange(processes));
   const hasFilled =
     lasting.fillBytes > least &&
-    lasting.rate * lengthMs < MOST_REST * lasting.fillBytes &&
+    lasting.rate * lengthMs < MOST_REST.later * lasting.fillBytes &&
     lasting.fillMs < lengthMs / 2;
   const shape = ((): FleetShape => {
     if (assessed.shape === "short") {
@@ -183,16 +204,9 @@ function growthIn(
     }
     return assessed.shape === "stepped" ? "stepped" : "flat";
   })();
-  const { rate: straightRate } = lasting.straight;
-  const isOnlyYoung =
-    shape === "undecided" &&
-    !lasts &&
-    isLoadKnown &&
-    !isEndedInTime(straightRate) &&
-    !mayFollowLoad(straightRate);
   // Whether it may fill is then irrelevant.
-  const interval = isFatal && lasting.low <= 0 ? lasting.straight : {};
-  return { ...lasting, ...interval, ...about, isByWork, isFatal, isOnlyYoung, shape };
+  const interval = (isFatal || isSteady) && lasting.low <= 0 ? (lives ?? lasting.straight) : {};
+  return { ...lasting, ...interval, ...about, isByWork, isFatal, shape };
 }
 
 /** Whether some process has readings in the window that differ by so many bytes. */
@@ -244,6 +258,20 @@ export function lastingByBest(
     return { curve: byWork, lasting: ofWork, isByWork: true };
   }
   return ofTime === null ? null : { curve: byTime, lasting: ofTime, isByWork: false };
+}
+
+/** Whether the second half of the time adds about as much as the first, between the medians of thirds. */
+function risesSteadily({ times, workTimes, values }: AgeCurve): boolean {
+  const axis = workTimes ?? times;
+  const [first, last] = [axis[0] ?? 0, axis.at(-1) ?? 0];
+  const [one, two] = [1, 2].map((part) => firstFrom(axis, first + (part / 3) * (last - first)));
+  const [start, middle, end] = [
+    median(values.slice(0, one)),
+    median(values.slice(one, two)),
+    median(values.slice(two)),
+  ];
+  const share = (end - middle) / (middle - start);
+  return middle > start && share >= STEADY.least && share <= STEADY.most;
 }
 
 /** Whether no process lived long, although there was time for it. */

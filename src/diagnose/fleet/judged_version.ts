@@ -1,11 +1,10 @@
 /** One version of a service, judged: all its processes, and the instances that differ from their siblings. */
-import { isBounded } from "./bounded_lines.js";
 import type { FleetProcess } from "./fleet_evidence.js";
 import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
 import type { Unloaded } from "./load_removal.js";
 import { instancesOf, type NewLine, newLines } from "./new_lines.js";
 import { type OddInstance, oddInstances } from "./odd_instances.js";
-import { accusedByPrecedent, clearedByPrecedent } from "./precedent.js";
+import { clearedByPrecedent } from "./precedent.js";
 import { type SeenLife, seenLives } from "./seen_lines.js";
 import { LEAST_IN_RSS, withSites } from "./site_growth.js";
 
@@ -70,15 +69,12 @@ export function judged(
   if (growth === null) {
     return { ...version, seen, odd, growth };
   }
-  const settled = withSites(
-    accusedByPrecedent(clearedByPrecedent(growth, earlier), earlier),
-    others,
-    own,
-  );
-  const known = version.processes.map(({ process }) => process);
-  const newLine = newLines(seen, before, { ...settled, z: own.z }).find(
-    ({ line }) => !isBounded(line, known),
-  );
+  const settled = withSites(clearedByPrecedent(growth, earlier), others, own);
+  const [newLine] = newLines(seen, before, {
+    ...settled,
+    z: own.z,
+    processes: version.processes.map(({ process }) => process),
+  });
   return {
     ...version,
     seen,

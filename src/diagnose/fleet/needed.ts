@@ -4,20 +4,17 @@
  *   half width  =  noise / (time^1.5 x root of instances)        of readings whose noise stays alike
  *
  * The noise is that of the version's own curve, or of one before it. A leak of {@link WANTED} of the limit a day has to
- * rise by as much, and as surely, as the decision at that age asks: see precedent.ts and group_growth.ts.
+ * rise as surely as the decision at that age asks: see group_growth.ts.
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import type { FleetNeededJson } from "../../model/documents/fleet_diagnosis_document.js";
-import { type GroupGrowth, LEAST_LASTING_MS, LEAST_SURE } from "./group_growth.js";
+import { type GroupGrowth, LEAST_DECIDED_MS, LEAST_SURE } from "./group_growth.js";
 import type { JudgedVersion } from "./judged_version.js";
-import { canAccuse, LEAST_EARLY_MS, leastEarlyRise, SURE_EARLY } from "./precedent.js";
 
 const DAY_MS: Millis = 24 * 3_600_000;
 const WANTED = 0.05;
 /** The rate that a curve shows differs from the true one; the half width is kept below this share of what decides. */
 const MARGIN = 0.6;
-/** A curve lacks its start-up, and the level rises with it. */
-const LONGER = 1.15;
 
 /** null: no instance of the newest version runs, it is old enough, or nothing is known about its noise. The newest is last. */
 export function needed(versions: readonly JudgedVersion[], endMs: TimeMs): FleetNeededJson | null {
@@ -29,10 +26,8 @@ export function needed(versions: readonly JudgedVersion[], endMs: TimeMs): Fleet
   const full = growth.limit || growth.level;
   const rate = (WANTED * full) / DAY_MS;
   const earlier = versions.slice(0, -1);
-  const earlyMs = LONGER * Math.max(LEAST_EARLY_MS, leastEarlyRise(growth) / rate);
-  const isEarly = earlyMs < LEAST_LASTING_MS && canAccuse(earlier, earlyMs);
-  const ms = isEarly ? earlyMs : LEAST_LASTING_MS;
-  const halfWidth = MARGIN * (1 - (isEarly ? SURE_EARLY : LEAST_SURE)) * rate;
+  const ms = LEAST_DECIDED_MS;
+  const halfWidth = MARGIN * (1 - LEAST_SURE) * rate;
   const [noise] = [growth, ...earlier.map((each) => each.growth).reverse()].flatMap(noiseOf);
   const running = newest.processes.filter(({ process }) => (process.endedMs ?? endMs) >= endMs);
   if (growth.windowMs >= ms || noise === undefined || full <= 0 || running.length === 0) {

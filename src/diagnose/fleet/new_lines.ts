@@ -12,13 +12,14 @@
  * A leak has k = 1, what fills in T falls behind (k = 0.87 when the age is T/2, 0.75 when it is T), and load that came with a
  * deploy has k = 0. Lines move with each version, so functions are compared, by name and file.
  *
- * Where it fails: a cache that only the new version has, that takes several times as long to fill as the version is old, and
- * whose bound is unknown (bounded_lines.ts).
+ * Where it fails: a cache that only the new version has, that takes several times as long to fill as the version is old, whose
+ * bound is unknown, and whose name does not show that it is one (bounded_lines.ts).
  */
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import { smallestRise } from "../series/growth.js";
 import { median } from "../series/trend.js";
+import { boundednessOf, mayFill } from "./bounded_lines.js";
 import type { FleetProcess } from "./fleet_evidence.js";
 import type { HeldByFunction, SeenLife } from "./seen_lines.js";
 
@@ -26,8 +27,9 @@ const MINUTE_MS: Millis = 60_000;
 const HOUR_MS: Millis = 60 * MINUTE_MS;
 /** Imports and start-up come before. */
 const START_UP_MS: Millis = 10 * MINUTE_MS;
-/** The youngest process that shows the course of a line. */
-const LEAST_AGE_MS: Millis = 75 * MINUTE_MS;
+/** The youngest process that shows the course of a line: where a process found the container that holds it, without a bound, and
+ * otherwise. At the later age, what fills in up to 20 h bends by more than the sampler's noise. */
+const LEAST_AGE_MS = { open: 75 * MINUTE_MS, unknown: 6 * HOUR_MS };
 /** Earlier versions were seen for each hour of a day. */
 const LEAST_SEEN_MS: Millis = 24 * HOUR_MS;
 /** One life of an earlier version reached this share of the age, up to a day. */
@@ -39,8 +41,9 @@ const LEAST_OF_FIRST = 0.6;
 /** Ages that are compared: the rest is too near to the start. */
 const COMPARED_FROM = 0.25;
 const FEWEST_READINGS = 4;
-/** Of k: it may be 1 within its standard error, and is not far below. */
+/** Of k: it may be 1 within its standard error, and is not far below, by as many errors. */
 const STRAIGHT = { likely: 0.95, least: 0.85 };
+const ERRORS = { open: 1, unknown: 2 };
 /** The least error of the logarithms of readings: that of a sampler. */
 const LEAST_ERROR = 0.03;
 /** What a function's memory varied by in earlier versions, as a share of its excess. */
@@ -62,13 +65,21 @@ export interface NewLine {
   readonly instances: ReadonlySet<string>;
 }
 
+interface Known {
+  readonly level: Bytes;
+  readonly limit: Bytes;
+  readonly z: number;
+  /** Of the version, with the holders that their own diagnoses found. */
+  readonly processes: readonly FleetProcess[];
+}
+
 /** Of one version, the fastest first. `earlier`: lives of the versions before it. */
 export function newLines(
   all: readonly SeenLife[],
   earlier: readonly SeenLife[],
-  { level, limit, z }: { readonly level: Bytes; readonly limit: Bytes; readonly z: number },
+  { level, limit, z, processes }: Known,
 ): NewLine[] {
-  const lives = all.filter(({ ages }) => (ages.at(-1) ?? 0) >= LEAST_AGE_MS);
+  const lives = all.filter(({ ages }) => (ages.at(-1) ?? 0) >= LEAST_AGE_MS.open);
   const before = lives.length === 0 ? [] : fromStart(earlier);
   const oldest = Math.max(...lives.map(({ ages }) => ages.at(-1) as number));
   const seenMs = before.reduce((sum, { ages }) => sum + (ages.at(-1) as number), 0);
@@ -86,7 +97,7 @@ export function newLines(
   const found = [...names].flatMap((name) => {
     const usual = usualOf(name, before);
     const own = lives.filter(({ byFunction }) => byFunction.has(name));
-    const growth = straightGrowth(name, own, usual.level, z);
+    const growth = straightGrowth(name, own, usual.level, { z, processes });
     const isNew =
       growth !== null &&
       growth.excess >= least &&
@@ -133,7 +144,7 @@ function straightGrowth(
   name: string,
   lives: readonly SeenLife[],
   level: Bytes,
-  z: number,
+  { z, processes }: Pick<Known, "z" | "processes">,
 ): Straight | null {
   const courses = lives.flatMap(({ ages, work, byFunction }) => {
     const held = byFunction.get(name) as HeldByFunction;
@@ -157,16 +168,19 @@ function straightGrowth(
   const [byAge, byWork] = [exponent(points, "age"), isWorkKnown ? exponent(points, "work") : null];
   const best = byWork !== null && byWork.spread < byAge.spread ? byWork : byAge;
   const { slope, error, spread, readings } = best;
-  if (slope < Math.max(STRAIGHT.likely - error, STRAIGHT.least + error)) {
+  const { line, stack } = courses
+    .map(({ held }) => held)
+    .reduce((a, b) => (b.lastOfLine > a.lastOfLine ? b : a));
+  const oldest = Math.max(...points.map((each) => each.at(-1)?.age ?? 0));
+  const known = boundednessOf(line, processes) === "open" ? "open" : "unknown";
+  const least = Math.max(STRAIGHT.likely - error, STRAIGHT.least + ERRORS[known] * error);
+  if (mayFill(line, processes, oldest) || oldest < LEAST_AGE_MS[known] || slope < least) {
     return null;
   }
   const rates = courses.map(({ points }) => median(points.map(({ age, excess }) => excess / age)));
   const rate = median(rates);
   // Readings of one life err together.
   const width = rate * z * Math.max(spread / Math.sqrt(readings / FEWEST_READINGS), error);
-  const { line, stack } = courses
-    .map(({ held }) => held)
-    .reduce((a, b) => (b.lastOfLine > a.lastOfLine ? b : a));
   const ends = courses.map(({ points }) => median(points.slice(-3).map(({ excess }) => excess)));
   return {
     excess: median(ends),

@@ -5,7 +5,14 @@ import { smallestRise } from "../series/growth.js";
 import { medianOf } from "../series/medians.js";
 import { median, theilSenSlope } from "../series/trend.js";
 import { ageCurve } from "./age_curve.js";
-import { FEWEST_SIBLINGS, fillsAgain, isAhead, risesIn, type Window } from "./ahead_of_siblings.js";
+import {
+  areMostLivesAhead,
+  FEWEST_SIBLINGS,
+  fillsAgain,
+  isAhead,
+  risesIn,
+  type Window,
+} from "./ahead_of_siblings.js";
 import {
   type GroupGrowth,
   groupGrowth,
@@ -116,7 +123,11 @@ export function oddInstances(
     .filter(({ instance, growth }) => {
       const own = lives.get(instance) as Unloaded[];
       const siblings = processes.filter(({ process }) => process.instance !== instance);
-      return isFurther(instance, growth.rate) && !siblingsDidAlike(own, siblings, window);
+      return (
+        isFurther(instance, growth.rate) &&
+        !siblingsDidAlike(own, siblings, window) &&
+        areMostLivesAhead(own, siblings, growth.rate)
+      );
     })
     .map((each) => ({ ...each, growth: withSites(each.growth, each.processes, judging) }))
     .filter(({ growth }) => growth.shape === "leaking")

@@ -23,13 +23,11 @@ test("an instance that was restarted at a busier hour fills its cache faster tha
       [0, 1, 2, 3, 4, 5].flatMap((instance) => {
         const mib = (hours: number) => 200 * (1 - Math.exp(-hours / fillHours));
         const life = { instance, version: "1.0", fromDaysAgo: 2, mib };
-        const restarted = {
-          fromDaysAgo: 1.25,
-          mib: (hours: number) => 1.8 * mib(hours) + leakMib * hours,
-        };
+        const leaks = (fill: number) => (hours: number) => fill * mib(hours) + leakMib * hours;
+        const restarted = { fromDaysAgo: 1.25, mib: leaks(1.8) };
         return instance === 3
           ? [
-              { ...life, toDaysAgo: 1.25 },
+              { ...life, toDaysAgo: 1.25, mib: leaks(1) },
               { ...life, ...restarted },
             ].map(unloaded)
           : [unloaded(life)];
@@ -63,13 +61,13 @@ test("an earlier version is no precedent for the hours in which nobody read its 
 
 test("a version that goes on filling as the one before began has a larger cache; one that bends and goes on leaks", () => {
   const fills = (mib: number) => (hours: number) => Math.min(mib, 30 * hours);
-  const found = (mib: (hours: number) => number) =>
+  const found = (hours: number, mib: (hours: number) => number) =>
     diagnosisOf([
-      ...three({ version: "1.0", fromDaysAgo: 3, toDaysAgo: 12 / 24, mib: fills(120) }),
-      ...three({ version: "1.1", fromDaysAgo: 12 / 24, mib }),
+      ...three({ version: "1.0", fromDaysAgo: 4, toDaysAgo: hours / 24, mib: fills(120) }),
+      ...three({ version: "1.1", fromDaysAgo: hours / 24, mib }),
     ]).verdict.kind;
-  expect(found(fills(400))).not.toBe("python-leak");
-  expect(found((hours) => fills(120)(hours) + 24 * hours)).toBe("python-leak");
+  expect(found(12, fills(400))).not.toBe("python-leak");
+  expect(found(34, (hours) => fills(120)(hours) + 10 * hours)).toBe("python-leak");
 });
 
 test("a pod that grew alone and ended is no leak, unless an instance of its name still runs", () => {

@@ -6,20 +6,16 @@
  *   version 41     ▁▃▄▅▆▆▇▇▇▇▇▇▇█████████████████     rose at this age, then levelled off
  *   version 42     ▁▄▅▆▇▇██                           the same rise: not decided yet
  *
- *   version 41     ▁▆████████████████████████████     was level at this age
- *   version 42     ▁▆▆▇▇▇███                          grows in a straight line: leaks
- *
- * An earlier version counts if it lived longer, was seen from its start, and is itself judged not to grow. A deploy that
- * adds a slow cache where there was none looks like the second case.
+ * An earlier version counts if it lived longer, was seen from its start, and is itself judged not to grow. One that was level
+ * proves no leak of the next: a deploy that adds a slow cache where there was none looks the same.
  */
-import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import type { Millis, TimeMs } from "../../model/base/units.js";
 import { firstFrom } from "../series/medians.js";
 import { theilSenSlope } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
 import type { GroupGrowth } from "./group_growth.js";
 import type { Unloaded } from "./load_removal.js";
 
-const HOUR_MS = 3_600_000;
 /** A version that rises by more than this multiple of its precedent does more than fill a larger cache. */
 const ALIKE = 3.5;
 /** The same within a version, whose instances differ only in load. */
@@ -28,15 +24,6 @@ const ALIKE_SIBLINGS = 2;
 const LEVEL = 0.15;
 /** The part of a curve that is compared: without start-up, and without the fast part of filling. */
 const COMPARED_FROM = 1 / 3;
-/** Slope of the second half of that part as a share of the first's; less is a curve that bends. */
-const STRAIGHT = 0.8;
-/** Low end of the interval of a straight line as a share of its rate. */
-export const SURE_EARLY = 0.6;
-/** Of a version that is decided by precedent. */
-export const LEAST_EARLY_MS: Millis = 6 * HOUR_MS;
-const FEWEST_LIVES = 3;
-/** The least rise within such an early curve, as shares of the level and of the limit. */
-const LEAST_RISE = { ofLevel: 0.05, ofLimit: 0.01 };
 /** The first reading of a life that was seen from its start comes within this share of the compared age. */
 const SEEN_FROM = 0.05;
 /** Longest time without readings as a share of the compared ages. */
@@ -68,9 +55,7 @@ export function clearedByPrecedent(growth: GroupGrowth, earlier: readonly Earlie
   }
   const precedent = isFatal ? null : latestPrecedent(curve, earlier);
   const isAlike = precedent !== null && slopeIn(precedent, agesOf(curve)) * ALIKE > slopeIn(curve);
-  return isAlike || goesOnFilling(curve, earlier)
-    ? { ...growth, shape: "undecided", isOnlyYoung: false }
-    : growth;
+  return isAlike || goesOnFilling(curve, earlier) ? { ...growth, shape: "undecided" } : growth;
 }
 
 /**
@@ -96,24 +81,6 @@ function goesOnFilling(curve: AgeCurve, earlier: readonly Earlier[]): boolean {
     slopeIn(filled, agesOf(curve, 2 / 3)) < LEVEL * slope &&
     slope * ageMs < ALIKE * (high - low)
   );
-}
-
-/** A leak already if it grows in a straight line where the earlier version was level. */
-export function accusedByPrecedent(growth: GroupGrowth, earlier: readonly Earlier[]): GroupGrowth {
-  const { straight, curve, isOnlyYoung } = growth;
-  const precedent = isOnlyYoung ? latestPrecedent(curve, earlier) : null;
-  if (precedent === null || precedent.processes < FEWEST_LIVES) {
-    return growth;
-  }
-  return slopeIn(precedent, agesOf(curve)) < LEVEL * slopeIn(curve) && risesStraight(growth)
-    ? { ...growth, rate: straight.rate, low: straight.low, high: straight.high, shape: "leaking" }
-    : growth;
-}
-
-/** Whether the latest version that shows what is usual up to an age has enough lives for an accusation. */
-export function canAccuse(earlier: readonly Earlier[], ageMs: Millis): boolean {
-  const precedent = earlier.flatMap((each) => precedentOf(each, ageMs) ?? []).at(-1);
-  return precedent !== undefined && precedent.processes >= FEWEST_LIVES;
 }
 
 function latestPrecedent(curve: AgeCurve, earlier: readonly Earlier[]): AgeCurve | null {
@@ -198,23 +165,4 @@ function slopeIn(curve: AgeCurve, { from, to }: Ages = agesOf(curve)): number {
   const { times, values } = curve;
   const [start, end] = [firstFrom(times, from), firstFrom(times, to) + 1];
   return theilSenSlope(times.slice(start, end), values.slice(start, end));
-}
-
-/** The least rise of a version that is decided by precedent. */
-export function leastEarlyRise({ level, limit }: Pick<GroupGrowth, "level" | "limit">): Bytes {
-  return Math.max(LEAST_RISE.ofLevel * level, LEAST_RISE.ofLimit * limit);
-}
-
-/** Whether it certainly rises, by enough, and does not bend. */
-function risesStraight(growth: GroupGrowth): boolean {
-  const { straight, curve } = growth;
-  const lengthMs = (curve.times.at(-1) ?? 0) - (curve.times[0] ?? 0);
-  const middle = (COMPARED_FROM + 1) / 2;
-  const [first, second] = [agesOf(curve, COMPARED_FROM, middle), agesOf(curve, middle)];
-  return (
-    lengthMs >= LEAST_EARLY_MS &&
-    straight.low > SURE_EARLY * straight.rate &&
-    slopeIn(curve) * lengthMs > leastEarlyRise(growth) &&
-    slopeIn(curve, second) > STRAIGHT * slopeIn(curve, first)
-  );
 }

@@ -10,7 +10,10 @@ import type { FleetProcess } from "./fleet_evidence.js";
 import { type Unloaded, workAt } from "./load_removal.js";
 
 /** The part of a life whose end is compared with its start, and the fewest readings of it. */
+const EARLY = 1 / 3;
 const LATE = 2 / 3;
+/** What it gained from the middle of a life to the end, as a share of what it gained before: less is a line that bends. */
+const SLOWED = 0.5;
 const FEWEST_READINGS = 6;
 /** A line that rises by more than this multiple of what it did before does more than that. */
 const ALIKE = 3.5;
@@ -70,13 +73,19 @@ export function didAlikeBefore(
   );
 }
 
-/** How far it rose or fell, and whether the end is no higher than what came before. */
+/** How far it rose or fell, and whether the end is no higher than what came before, or it rose there much more slowly. */
 function courseOf(ages: readonly Millis[], values: Float64Array) {
   const [first, last] = [ages[0] as number, ages.at(-1) as number];
-  const from = ages.findIndex((age) => age >= first + LATE * (last - first));
-  const most = Math.max(...values.subarray(0, from));
-  const range = Math.max(most, ...values.subarray(from)) - Math.min(...values);
-  return { range, isLevel: median(values.subarray(from)) <= most };
+  const placeAt = (share: number) => ages.findIndex((age) => age >= first + share * (last - first));
+  const [middle, late] = [placeAt(EARLY), placeAt(LATE)];
+  const most = Math.max(...values.subarray(0, late));
+  const range = Math.max(most, ...values.subarray(late)) - Math.min(...values);
+  const [start, then, end] = [
+    values.subarray(0, middle),
+    values.subarray(middle, late),
+    values.subarray(late),
+  ].map(median) as [Bytes, Bytes, Bytes];
+  return { range, isLevel: end <= most || end - then < SLOWED * (then - start) };
 }
 
 function seenOf(unloaded: Unloaded): SeenLife {

@@ -12,10 +12,10 @@ import type { FrameJson } from "../../model/documents/documents.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
 import { median, theilSenSlope } from "../series/trend.js";
 import { type AgeCurve, ageCurve, lateShare } from "./age_curve.js";
-import { isBounded } from "./bounded_lines.js";
+import { mayFill } from "./bounded_lines.js";
 import { linesOf } from "./fleet_suspects.js";
 import type { GroupGrowth, Judging } from "./group_growth.js";
-import { LEAST_LASTING_MS, LEAST_SURE, lastingByBest, WINDOWS_MS } from "./group_growth.js";
+import { FASTER, LEAST_LASTING_MS, LEAST_SURE, lastingByBest, WINDOWS_MS } from "./group_growth.js";
 import { type LastingGrowth, SLOWING_FINE } from "./lasting_growth.js";
 import { type Unloaded, workAt } from "./load_removal.js";
 import { didAlikeBefore } from "./seen_lines.js";
@@ -26,13 +26,15 @@ const MOST_GIVEN_BACK = 0.2;
 export const LEAST_IN_RSS = 0.5;
 /** Sites that together grow by less than this share of RSS do not explain it. */
 const LEAST_EXPLAINED = 0.4;
-/** Growth that will pass the limit is a cache's if lines that filled in earlier versions explain this share of it. */
+/** Growth is a cache's if lines that are bounded, or filled in earlier versions, explain this share of it. */
 const MOSTLY = 0.6;
 /** RSS that grows without any site may be memory that the allocator keeps, or rising load. It counts as a leak only if it
  * lasts this long. */
 const LEAST_UNEXPLAINED_MS = 4 * 24 * 3_600_000;
 /** A site is measured without what other sites do, so less than usual is significant. */
 const LEAST_OF_SITE = 0.3;
+/** What leaks is most of what its line holds; memory that follows the load moves around a level. */
+const LEAST_OF_OWN = 0.25;
 /** A cache that fills within a day has slowed down after three: the last third's growth as a share of the whole. */
 const LEAST_STEADY_MS = 3 * 24 * 3_600_000;
 const STEADY = 0.5;
@@ -65,17 +67,20 @@ export function withSites(
   const isUsual = (line: FrameJson, curve: AgeCurve, rate: number) => {
     const lengthMs = lengthOf(curve);
     return (
-      isBounded(line, [...unloaded.keys()]) ||
+      mayFill(line, [...unloaded.keys()], lengthMs) ||
       didAlikeBefore(line, { rise: rate * lengthMs, lengthMs }, before)
     );
   };
   if (growth.shape === "leaking") {
+    const ofCaches = sites
+      .map(({ line, curve }) => ({ line, curve, rate: theilSenSlope(curve.times, curve.values) }))
+      .filter(({ line, curve, rate }) => rate > 0 && isUsual(line, curve, rate))
+      .reduce((sum, { rate }) => sum + rate, 0);
+    if (ofCaches > MOSTLY * growth.rate) {
+      return { ...growth, shape: "undecided" };
+    }
     if (growth.isFatal) {
-      const ofCaches = sites
-        .map(({ line, curve }) => ({ line, curve, rate: theilSenSlope(curve.times, curve.values) }))
-        .filter(({ line, curve, rate }) => rate > 0 && isUsual(line, curve, rate))
-        .reduce((sum, { rate }) => sum + rate, 0);
-      return ofCaches > MOSTLY * growth.rate ? { ...growth, shape: "undecided" } : growth;
+      return growth;
     }
     if (growth.windowMs >= LEAST_UNEXPLAINED_MS) {
       return growth;
@@ -123,7 +128,8 @@ function lastingSite(
 ): LastingGrowth[] {
   const lengthMs = lengthOf(curve);
   const least = lengthMs < LEAST_STEADY_MS ? SLOWED.inDays : SLOWED.later;
-  if (lengthMs < LEAST_LASTING_MS || !keeps(curve) || lateShare(curve) < least) {
+  const late = lateShare(curve);
+  if (lengthMs < LEAST_LASTING_MS || !keeps(curve) || late < least || late > FASTER) {
     return [];
   }
   const { shape, lastThird } = assessGrowth(curve);
@@ -138,7 +144,10 @@ function lastingSite(
     lasting.low <= LEAST_SURE * lasting.rate && isSteady
       ? { ...lasting, rate, low: rate * STEADY, high: rate * (2 - STEADY) }
       : lasting;
-  const isEnough = found.rate * lengthMs > LEAST_OF_SITE * smallestRise(lengthMs, level);
+  const rise = found.rate * lengthMs;
+  const isEnough =
+    rise > LEAST_OF_SITE * smallestRise(lengthMs, level) &&
+    rise > LEAST_OF_OWN * (curve.values.at(-1) as number);
   return found.low > LEAST_SURE * found.rate && isEnough ? [found] : [];
 }
 

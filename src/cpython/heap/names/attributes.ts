@@ -8,6 +8,11 @@ import { readDictEntries, readKeys, readStr } from "../objects/small_objects.js"
 import type { FieldNames } from "./field_names.js";
 import { readIntAt } from "./values.js";
 
+/** Include/cpython/object.h and Objects/moduleobject.c: unchanged from 3.9 to 3.15. */
+const TYPE_DICT = 264;
+const MODULE_DICT = 16;
+const MOST_BASES = 16;
+const MOST_VARIABLES = 4096;
 const LONGEST_NAME = 200;
 /** An object with more is no instance with attributes, but keeps entries by name. */
 const MOST_ATTRIBUTES = 256;
@@ -53,6 +58,40 @@ export function attributesOf(
     }
   }
   return found;
+}
+
+/** Attributes of the classes of an instance, the nearest class first: constants that its methods read as `self.NAME`. */
+export function classAttributesOf(objects: ObjectGraph, node: NodeId): Map<string, Address> {
+  const { types, graph } = objects;
+  const found = new Map<string, Address>();
+  let row = uint32At(graph.type, node);
+  for (let depth = 0; row >= 0 && depth < MOST_BASES; depth++) {
+    for (const [name, value] of namesIn(objects, types.of(row).address + TYPE_DICT)) {
+      if (!found.has(name)) {
+        found.set(name, value);
+      }
+    }
+    row = types.of(row).base;
+  }
+  return found;
+}
+
+/** Variables of a module by name. */
+export function variablesOf(objects: ObjectGraph, module: NodeId): Map<string, Address> {
+  return namesIn(objects, float64At(objects.graph.address, module) + MODULE_DICT);
+}
+
+/** Of the dict that a word refers to. */
+function namesIn({ copy, layout }: ObjectGraph, at: Address): Map<string, Address> {
+  const dict = copy.word(at);
+  const entries =
+    dict > 0 && dict % 8 === 0 ? readDictEntries(copy, layout, dict, MOST_VARIABLES) : null;
+  return new Map(
+    (entries ?? []).flatMap(({ key, value }) => {
+      const name = readStr(copy, layout, key, LONGEST_NAME);
+      return name === null ? [] : [[name, value]];
+    }),
+  );
 }
 
 /** An int that is no bool; null for any other object. */

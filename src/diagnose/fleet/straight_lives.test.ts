@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import { type Life, MIB, processOf } from "./fleet_evidence.fixture.js";
+import { straightLives } from "./straight_lives.js";
+
+const LIMIT = 1000 * MIB;
+const HOUR_MS = 3_600_000;
+const livesOf = (instances: number, mib: Life["mib"]) =>
+  Array.from({ length: instances }, (_, instance) => {
+    const process = processOf({ instance, version: "1.0", fromDaysAgo: 1, mib });
+    return { process, rss: process.rss, work: null };
+  });
+
+test("lives that all rise in a straight line by a third of the limit leak at their median rate", () => {
+  const found = straightLives(
+    livesOf(3, (hours) => 20 * hours),
+    LIMIT,
+  );
+  expect(((found?.rate ?? 0) * HOUR_MS) / MIB).toBeCloseTo(20, -1);
+  // A service of one instance has no more.
+  expect(
+    straightLives(
+      livesOf(1, (hours) => 20 * hours),
+      LIMIT,
+    ),
+  ).not.toBeNull();
+});
+
+test("lives that rise by less, that bend, or most of which do not rise, show no leak", () => {
+  expect(
+    straightLives(
+      livesOf(3, (hours) => 8 * hours),
+      LIMIT,
+    ),
+  ).toBeNull();
+  expect(
+    straightLives(
+      livesOf(3, (hours) => 480 * (1 - Math.exp(-hours / 6))),
+      LIMIT,
+    ),
+  ).toBeNull();
+  const some = [...livesOf(3, (hours) => 20 * hours), ...livesOf(3, () => 0)];
+  expect(straightLives(some, LIMIT)).toBeNull();
+  expect(
+    straightLives(
+      livesOf(3, (hours) => 20 * hours),
+      0,
+    ),
+  ).toBeNull();
+});

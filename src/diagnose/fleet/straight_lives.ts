@@ -1,0 +1,74 @@
+/**
+ * Lives that rise in a straight line by more than caches take. Fits over the curve of a version need readings whose errors are
+ * independent; where load that is unknown bends every life, or the kernel kills each of them within hours, the lives
+ * themselves agree:
+ *
+ *   limit  ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄
+ *   life 1  ▁▂▃▄▅▆▇█ killed          rose by 30 % of the limit or more, half of it in half of its time
+ *   life 2         ▁▂▃▄▅▆▇█ killed
+ *   life 3  ▁▂▃▄▄▅▆▇█ killed         three lives, or all instances if there are fewer, and most of
+ *                                          those that lived as long: leaks
+ */
+import type { Bytes, Millis } from "../../model/base/units.js";
+import { firstFrom, medianOf } from "../series/medians.js";
+import { median } from "../series/trend.js";
+import type { Unloaded } from "./load_removal.js";
+
+const START_UP_MS: Millis = 10 * 60_000;
+/** Of the limit. */
+const LEAST_RISE = 0.3;
+/** The part of its rise that a life has at half of its time. */
+const HALFWAY = { least: 0.35, most: 0.6 };
+const FEWEST_LIVES = 3;
+const MOST_OTHERS = 0.25;
+/** Readings whose median is one level. */
+const SMOOTHED = 5;
+
+/** Bytes per ms, over lives; null: too few rise so far, or they disagree. */
+export function straightLives(
+  processes: readonly Unloaded[],
+  limit: Bytes,
+): { readonly rate: number; readonly low: number; readonly high: number } | null {
+  const lives = limit > 0 ? processes.flatMap(riseOf) : [];
+  const risen = lives.filter(({ rise }) => rise > LEAST_RISE * limit);
+  const straight = risen.filter(
+    ({ halfway }) => halfway >= HALFWAY.least && halfway <= HALFWAY.most,
+  );
+  const least = Math.min(...straight.map(({ lengthMs }) => lengthMs));
+  const others = lives.filter((each) => each.lengthMs >= least && !straight.includes(each));
+  const instances = new Set(processes.map(({ process }) => process.instance));
+  if (
+    straight.length < Math.min(FEWEST_LIVES, instances.size) ||
+    others.length > MOST_OTHERS * straight.length
+  ) {
+    return null;
+  }
+  const rates = straight.map(({ rise, lengthMs }) => rise / lengthMs);
+  return { rate: median(rates), low: Math.min(...rates), high: Math.max(...rates) };
+}
+
+interface Life {
+  readonly rise: Bytes;
+  readonly lengthMs: Millis;
+  /** Share of the rise. */
+  readonly halfway: number;
+}
+
+/** After start-up. Nothing if it was seen too rarely. */
+function riseOf({ process, rss: { times, values } }: Unloaded): Life[] {
+  const first = firstFrom(times, process.startedMs + START_UP_MS);
+  const last = times.length - 1;
+  const [start, end] = [times[first] ?? 0, times[last] ?? 0];
+  const middle = firstFrom(times, (start + end) / 2);
+  if (last - first < 4 * SMOOTHED || middle - first < SMOOTHED || last - middle < SMOOTHED) {
+    return [];
+  }
+  const levelAt = (at: number) =>
+    medianOf(
+      values,
+      Math.max(first, at - (SMOOTHED >> 1)),
+      Math.min(last + 1, at + SMOOTHED - (SMOOTHED >> 1)),
+    );
+  const [from, half, to] = [levelAt(first), levelAt(middle), levelAt(last)];
+  return [{ rise: to - from, lengthMs: end - start, halfway: (half - from) / (to - from) }];
+}
