@@ -52,6 +52,8 @@ CLASSES = {
     "qwen3_vl": AutoModelForImageTextToText,
     "qwen3_5": AutoModelForImageTextToText,
     "qwen3_5_moe": AutoModelForImageTextToText,
+    "gemma4": AutoModelForImageTextToText,
+    "glm4v": AutoModelForImageTextToText,
     "t5": AutoModelForSeq2SeqLM,
     "bart": AutoModelForSeq2SeqLM,
     "whisper": AutoModelForSpeechSeq2Seq,
@@ -209,7 +211,9 @@ def image_and_text(config, batch, sequence):
     """One image and a text for each sequence; of the text, as many tokens as the image has rows are those of the image."""
     vision = config.vision_config
     ids = torch.randint(10, config.text_config.vocab_size, (batch, sequence))
-    if config.model_type.startswith("qwen"):
+    if config.model_type == "gemma4":
+        return pooled_image(config, ids)
+    if config.model_type.startswith(("qwen", "glm4v")):
         # The side that a plan assumes, because the configuration has none.
         side = 448 // vision.patch_size
         width = 3 * vision.temporal_patch_size * vision.patch_size**2
@@ -227,6 +231,24 @@ def image_and_text(config, batch, sequence):
     ids[:, :rows] = config.image_token_index if hasattr(config, "image_token_index") else config.image_token_id
     kinds = (torch.arange(sequence) < rows).int().expand(batch, sequence)
     return {"pixel_values": pixels, "token_type_ids": kinds, "input_ids": ids, "labels": ids}
+
+
+def pooled_image(config, ids):
+    """An image of Gemma 4: 280 rows of the text, each the mean of a square of patches."""
+    vision = config.vision_config
+    kernel = vision.pooling_kernel_size
+    high, wide = 14 * kernel, 20 * kernel
+    places = torch.stack(torch.meshgrid(torch.arange(wide), torch.arange(high), indexing="xy"), dim=-1).reshape(-1, 2)
+    pixels = torch.rand(ids.shape[0], high * wide, 3 * vision.patch_size**2)
+    ids[:, : high * wide // kernel**2] = config.image_token_id
+    kinds = (ids == config.image_token_id).int()
+    return {
+        "pixel_values": pixels,
+        "image_position_ids": places.expand(ids.shape[0], -1, 2),
+        "mm_token_type_ids": kinds,
+        "input_ids": ids,
+        "labels": ids,
+    }
 
 
 # Families that join 2 x 2 rows of an image into one of the text.

@@ -54,6 +54,10 @@ export function embed(
     ];
     tape.op({ name, inputs: [], makes: [], extraSaved, parameters: others });
   }
+  if (tower.idleParameters !== undefined) {
+    const idle = build.parameter(`${tower.name}.idle`, tower.idleParameters, "matrix", 1);
+    tape.parameters.push({ ...idle, trainable: false });
+  }
   if (tower.buffer !== undefined) {
     tape.parameters.push({
       ...build.parameter(`${tower.name}.buffer`, tower.buffer, "buffer"),

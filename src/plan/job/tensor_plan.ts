@@ -22,7 +22,7 @@ const PLANS: readonly (readonly [RegExp, Undivided])[] = [
   [/^qwen2_moe$/, { "shared experts": "whole" }],
   [/^phi3$/, { attention: "gathered", MLP: "gathered" }],
   [/^olmo(?:[23]|e)$/, { attention: "gathered" }],
-  [/^glm4?$/, { MLP: "gathered" }],
+  [/^glm4?(?:v|6v)?$/, { MLP: "gathered" }],
 ];
 
 /** Decoders that transformers 5.24 has no plan for (`base_model_tp_plan`). */

@@ -164,6 +164,9 @@ export function cachedTower({ towers, head }: ModelShape): TowerShape | undefine
 }
 
 export function bytesOfToken(shape: AttentionShape, format: CacheFormat): Bytes {
+  if (shape.keys === "shared") {
+    return 0;
+  }
   if (shape.latent && format.latent.startsWith("rows")) {
     const { kvRank, rotarySize } = shape.latent;
     const again = format.latent === "rows and values" ? kvRank * format.valueBytes : 0;

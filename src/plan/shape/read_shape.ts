@@ -5,6 +5,7 @@ import { type DecoderShape, readDecoder } from "./decoder.js";
 import { factsOf } from "./decoder_families.js";
 import { readUnet } from "./diffusion.js";
 import { ENCODER_FAMILIES, readEncoder } from "./encoder.js";
+import { GEMMA_FAMILIES, readGemma } from "./gemma.js";
 import { HYBRID_FAMILIES, readHybrid } from "./hybrid.js";
 import { IMAGE_AND_TEXT_FAMILIES, readImageAndText } from "./image_and_text.js";
 import type { HeadShape, ModelShape, TowerShape } from "./model_shape.js";
@@ -94,6 +95,7 @@ const READERS: readonly { readonly families: readonly string[]; readonly read: R
   { families: TWO_TOWER_FAMILIES, read: withLongest(readTwoTowers) },
   { families: IMAGE_AND_TEXT_FAMILIES, read: withLongest(readImageAndText) },
   { families: HYBRID_FAMILIES, read: withLongest(readHybrid) },
+  { families: GEMMA_FAMILIES, read: withLongest(readGemma) },
 ];
 
 function readerOf(config: ModelConfig): Reader {
