@@ -243,7 +243,8 @@ function compareWithLibrary(lines, sequence) {
     const name = `${basename(measured.path, ".json")} ${measured.attention}`;
     if (measured.error !== undefined) {
       console.log(`${name}: ${measured.error.slice(0, 160)}`);
-      if (!measured.error.includes("does not support an attention")) {
+      // Some classes have one kernel alone, and torch has no `cdist` (YOLOS) in 16 bits on the CPU.
+      if (!/does not support an attention|not implemented for 'BFloat16'/.test(measured.error)) {
         errors.push(1);
       }
       continue;

@@ -14,6 +14,7 @@ import types
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageClassification
 from transformers import AutoModelForCTC, AutoModelForImageTextToText
+from transformers import AutoModelForObjectDetection
 from transformers import AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq
 
 CLASSES = {
@@ -25,11 +26,13 @@ CLASSES = {
     "dinov2_with_registers": AutoModelForImageClassification,
     "dinov3_vit": AutoModel,
     "swin": AutoModelForImageClassification,
+    "yolos": AutoModelForObjectDetection,
     "clip": AutoModel,
     "chinese_clip": AutoModel,
     "siglip2": AutoModel,
     "wav2vec2": AutoModelForCTC,
     "hubert": AutoModelForCTC,
+    "wavlm": AutoModelForCTC,
     "bert": AutoModelForMaskedLM,
     "roberta": AutoModelForMaskedLM,
     "xlm-roberta": AutoModelForMaskedLM,
@@ -178,9 +181,12 @@ def random_inputs(config, batch, sequence):
     if CLASSES.get(kind) is AutoModelForImageClassification:
         side = getattr(config, "image_size", 224)
         return {"pixel_values": torch.randn(batch, 3, side, side), "labels": torch.zeros(batch, dtype=torch.long)}
+    if kind == "yolos":
+        objects = {"class_labels": torch.zeros(2, dtype=torch.long), "boxes": torch.full((2, 4), 0.5)}
+        return {"pixel_values": torch.randn(batch, 3, *config.image_size), "labels": [objects] * batch}
     if kind == "dinov3_vit":
         return {"pixel_values": torch.randn(batch, 3, config.image_size, config.image_size)}
-    if kind in ("wav2vec2", "hubert"):
+    if kind in ("wav2vec2", "hubert", "wavlm"):
         step = math.prod(config.conv_stride)
         first = 1
         for kernel, stride in reversed(list(zip(config.conv_kernel, config.conv_stride))):

@@ -115,7 +115,8 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
     bias = shape.bias,
     biased = outputs,
   ): Tensor =>
-    build.linear(from, {
+    // torch.nn.functional.multi_head_attention_forward reads rows in the order of positions: a copy for each matrix.
+    build.linear(shape.scoreBias === "gated" ? build.copy(from) : from, {
       biased,
       name: `${prefix}${name}`,
       inputs: from === x ? hidden : sourceHidden,

@@ -61,8 +61,11 @@ export interface AttentionShape {
   readonly joinsBatch?: true;
   /** Scores pass through tanh (Gemma 2): FlashAttention does so itself, and sdpa of transformers leaves it out. */
   readonly softCap: boolean;
-  /** Learned or fixed additive bias of the scores (T5, ALiBi): needs a mask of scores. */
-  readonly scoreBias: "none" | "relative" | "alibi";
+  /**
+   * Learned or fixed additive bias of the scores (T5, ALiBi): needs a mask of scores. `gated`: one bias for all layers, times
+   * a gate that each row computes from itself (WavLM, which has no fused kernel).
+   */
+  readonly scoreBias: "none" | "relative" | "alibi" | "gated";
   /** On a GPU, sdpa runs one kernel with the learned bias as its mask, even while the bias is trained (measured for Swin). */
   readonly fusesBias?: true;
   /** Rows of learned distances that give keys and queries of their own (DeBERTa), repeated for each sequence. */

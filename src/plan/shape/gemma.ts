@@ -6,10 +6,12 @@
 import { invalidModel } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import { type DecoderShape, readDecoder } from "./decoder.js";
-import type { LayerRun, MlpShape, MoeShape, TransformerLayer } from "./model_shape.js";
+import type { LayerRun, MlpShape, MoeShape, NormShape, TransformerLayer } from "./model_shape.js";
 import { defaultsOf } from "./nested_defaults.js";
 
 export const GEMMA_FAMILIES: readonly string[] = ["gemma3n_text", "gemma4_text"];
+
+const GEMMA_NORM: NormShape = { kind: "rms", bias: false, affine: true, wide: true, byPower: true };
 
 /** What one layer is. */
 interface Kind {
@@ -53,7 +55,7 @@ export function readGemma(config: ModelConfig): DecoderShape {
     ...decoder,
     tower: {
       ...decoder.tower,
-      finalNorm: { ...(layers[0]?.layer as TransformerLayer).norm },
+      finalNorm: GEMMA_NORM,
       layers: layers.map(({ count, layer }) => ({ count, layer })),
       ...(inputWidth > 0
         ? { layerInputs: { rows: own.size("vocab_size_per_layer_input"), width: inputWidth } }
@@ -90,7 +92,7 @@ function layerOf(
   };
   return {
     ...plain,
-    norm: { ...plain.norm, byPower: true },
+    norm: GEMMA_NORM,
     attention: {
       ...attention,
       headSize,

@@ -268,7 +268,14 @@ export interface TowerShape {
   readonly embeddingProjection?: { readonly bias: boolean };
   readonly embeddingDropout: boolean;
   /** Convolution before the first layer (patches, audio), as a matrix: input size and outputs. */
-  readonly stems: readonly { name: string; input: number; output: number; bias: boolean }[];
+  readonly stems: readonly {
+    readonly name: string;
+    readonly input: number;
+    readonly output: number;
+    readonly bias: boolean;
+    /** Of each sample, where the tower also has many others. */
+    readonly rows?: number;
+  }[];
   readonly layers: readonly LayerRun[];
   readonly finalNorm: NormShape | null;
   /** Inputs and results of its matrices are clamped to ranges of the checkpoint (Gemma 4's images). */
@@ -300,6 +307,8 @@ export interface HeadShape {
    */
   readonly kind: "language" | "class" | "patches" | "pairs" | "none";
   readonly outputs: number;
+  /** Of `class`: rows of each sample that have a class, copied out of all others (YOLOS). */
+  readonly objects?: number;
   /** Shares the matrix of the token embedding. */
   readonly tied: boolean;
   readonly bias: boolean;

@@ -3,6 +3,7 @@ import { invalidModel, noReader } from "../../model/errors/plan_errors.js";
 import { type JsonObject, ModelConfig } from "./config.js";
 import { type DecoderShape, readDecoder } from "./decoder.js";
 import { factsOf } from "./decoder_families.js";
+import { DETECTION_FAMILIES, readDetector } from "./detection.js";
 import { readUnet } from "./diffusion.js";
 import { ENCODER_FAMILIES, readEncoder } from "./encoder.js";
 import { GEMMA_FAMILIES, readGemma } from "./gemma.js";
@@ -91,6 +92,7 @@ const READERS: readonly { readonly families: readonly string[]; readonly read: R
   { families: IMAGE_TOWER_FAMILIES, read: withLongest(readImageTower) },
   { families: SPEECH_FAMILIES, read: withLongest(readSpeech) },
   { families: STAGE_FAMILIES, read: withLongest(readStages) },
+  { families: DETECTION_FAMILIES, read: withLongest(readDetector) },
   { families: ["resnet"], read: withLongest(readResnet) },
   { families: TWO_TOWER_FAMILIES, read: withLongest(readTwoTowers) },
   { families: IMAGE_AND_TEXT_FAMILIES, read: withLongest(readImageAndText) },
