@@ -260,7 +260,7 @@ function oneLayer(
         other: place.other,
       });
     case "state-space":
-      return build.divided("attention", () => stateSpaceLayer(build, x, tower.hidden, layer));
+      return stateSpaceLayer(build, x, tower.hidden, layer);
     case "convolution":
       return convolutionLayer(build, x, layer);
     case "stage":
