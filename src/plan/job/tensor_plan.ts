@@ -28,7 +28,8 @@ const PLANS: readonly (readonly [RegExp, Undivided])[] = [
 ];
 
 /** Decoders that transformers 5.24 has no plan for (`base_model_tp_plan`). */
-export const WITHOUT_PLAN = /^(?:gpt2|gpt_bigcode|opt|bloom|falcon|mpt|stablelm|(?:falcon_)?mamba|mamba2)$/;
+export const WITHOUT_PLAN =
+  /^(?:gpt2|gpt_bigcode|opt|bloom|falcon|mpt|stablelm|(?:falcon_)?mamba|mamba2)$/;
 
 /** Families whose table has another name than `embed_tokens`, so that each device has all of it: `embed_in`, `wte`. */
 export function hasWholeTable(family: string): boolean {
