@@ -16,6 +16,9 @@ const GEMMA_NORM: NormShape = { kind: "rms", bias: false, affine: true, wide: tr
 /** What one layer is. */
 interface Kind {
   readonly isFull: boolean;
+  /** Of a head, and heads of keys, where the layer has its own; 0: as all. */
+  readonly headSize: number;
+  readonly keyHeads: number;
   readonly keys: "own" | "stored" | "shared";
   readonly width: number;
   /** Gemma 3n: most activations become 0. */
@@ -78,13 +81,10 @@ function layerOf(
   const isFourth = config.family === "gemma4_text";
   const attention = plain.attention as NonNullable<TransformerLayer["attention"]>;
   const isTied = isFourth && config.flag(false, "attention_k_eq_v") && kind.isFull;
-  const keyHeads = isTied ? config.optionalSize("num_global_key_value_heads") : undefined;
-  const kvHeads = keyHeads ?? attention.kvHeads;
+  const kvHeads = kind.keyHeads || attention.kvHeads;
   if (attention.heads % kvHeads !== 0) {
     refuse(config, `${kvHeads} key-value heads do not divide ${attention.heads} heads`);
   }
-  const headSize =
-    isFourth && kind.isFull ? config.count(512, "global_head_dim") || 512 : attention.headSize;
   const mlp: MlpShape = {
     ...(plain.mlp as MlpShape),
     width: kind.width,
@@ -95,7 +95,7 @@ function layerOf(
     norm: GEMMA_NORM,
     attention: {
       ...attention,
-      headSize,
+      headSize: kind.headSize || attention.headSize,
       kvHeads,
       window: kind.isFull ? 0 : config.size("sliding_window"),
       valueNorm: true,
@@ -172,6 +172,7 @@ function kindsOf(config: ModelConfig, count: number): Kind[] {
       : count > MOST_SPARSE && index < MOST_SPARSE);
   return Array.from({ length: count }, (_, index) => ({
     isFull: isFull(index),
+    ...(isFourth ? headsOf(config, index, isFull(index)) : { headSize: 0, keyHeads: 0 }),
     keys: index >= first ? "shared" : storing.has(index) ? "stored" : "own",
     width:
       (widths[index] ?? 0) *
@@ -179,6 +180,31 @@ function kindsOf(config: ModelConfig, count: number): Kind[] {
     isSparse: isSparse(index),
   }));
 }
+
+/** Layers without a window have figures of their own; transformers 5 writes them for each layer. */
+function headsOf(
+  config: ModelConfig,
+  index: number,
+  isFull: boolean,
+): Pick<Kind, "headSize" | "keyHeads"> {
+  const listed = config.part("per_layer_config");
+  if (listed !== null) {
+    // "05": numbers of one length.
+    const name = Object.keys(listed.values).find((each) => Number(each) === index);
+    const own = name === undefined ? null : listed.part(name);
+    return {
+      headSize: own?.optionalSize("head_dim") ?? 0,
+      keyHeads: own?.optionalSize("num_key_value_heads") ?? 0,
+    };
+  }
+  const isTied = config.flag(false, "attention_k_eq_v");
+  return {
+    headSize: isFull ? (config.optionalSize("global_head_dim") ?? GLOBAL_HEAD) : 0,
+    keyHeads: isFull && isTied ? config.count(0, "num_global_key_value_heads") : 0,
+  };
+}
+
+const GLOBAL_HEAD = 512;
 
 /** Layers of Gemma 3n that are sparse where the configuration has no list. */
 const MOST_SPARSE = 10;
