@@ -172,10 +172,13 @@ function onDevice(file) {
   console.log(text);
 }
 
-/** @param {string} path @param {string} words @returns the plan, or the id of the error that refuses it */
-function planOrRefusal(path, words) {
+/**
+ * @param {string} path @param {string} words @param {boolean} isCpu with torch's kernels for the CPU
+ * @returns the plan, or the id of the error that refuses it
+ */
+function planOrRefusal(path, words, isCpu = false) {
   try {
-    return document(path, words);
+    return document(path, words, isCpu);
   } catch (error) {
     if (error instanceof TidemarkError) {
       return error.id;
@@ -249,11 +252,16 @@ function compareWithLibrary(lines, sequence) {
       }
       continue;
     }
-    const plan = document(
+    const plan = planOrRefusal(
       measured.path,
       `--batch 2 --seq ${sequence} --no-padding --attention ${measured.attention} ${measured.attention === "eager" ? "--dtype fp32" : "--dtype bf16 --weights 16bit"}`,
       true,
     );
+    if (typeof plan === "string") {
+      console.log(`${name}: refused: ${plan}`);
+      errors.push(1);
+      continue;
+    }
     const saved = (plan.savedActivations ?? []).reduce((sum, { bytes }) => sum + bytes, 0);
     console.log(
       `${name}: parameters ${percent(plan.model.parameters / measured.parameters - 1)}, saved ${percent(saved / measured.saved - 1)}`,
