@@ -208,7 +208,9 @@ function withLibrary(python) {
     .map((file) => join(folder, file));
   const script = join(root, "bench/plan_library.py");
   // An image of Qwen-VL or GLM-4V alone has 256 rows, one of Gemma 4 has 280.
-  const long = paths.filter((path) => /qwen\d.*_vl|gemma4(?:_images)?\.|glm4v/.test(basename(path)));
+  const long = paths.filter((path) =>
+    /qwen\d.*_vl|gemma4(?:_images)?\.|glm4v/.test(basename(path)),
+  );
   const short = paths.filter((path) => !long.includes(path));
   /** @type {number[]} */
   const errors = [];
