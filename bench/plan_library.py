@@ -14,6 +14,7 @@ import types
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageClassification
 from transformers import AutoModelForCTC, AutoModelForImageTextToText
+from transformers import AutoModelForObjectDetection
 from transformers import AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq
 
 CLASSES = {
@@ -25,11 +26,13 @@ CLASSES = {
     "dinov2_with_registers": AutoModelForImageClassification,
     "dinov3_vit": AutoModel,
     "swin": AutoModelForImageClassification,
+    "yolos": AutoModelForObjectDetection,
     "clip": AutoModel,
     "chinese_clip": AutoModel,
     "siglip2": AutoModel,
     "wav2vec2": AutoModelForCTC,
     "hubert": AutoModelForCTC,
+    "wavlm": AutoModelForCTC,
     "bert": AutoModelForMaskedLM,
     "roberta": AutoModelForMaskedLM,
     "xlm-roberta": AutoModelForMaskedLM,
@@ -52,6 +55,8 @@ CLASSES = {
     "qwen3_vl": AutoModelForImageTextToText,
     "qwen3_5": AutoModelForImageTextToText,
     "qwen3_5_moe": AutoModelForImageTextToText,
+    "gemma4": AutoModelForImageTextToText,
+    "glm4v": AutoModelForImageTextToText,
     "t5": AutoModelForSeq2SeqLM,
     "bart": AutoModelForSeq2SeqLM,
     "whisper": AutoModelForSpeechSeq2Seq,
@@ -176,9 +181,12 @@ def random_inputs(config, batch, sequence):
     if CLASSES.get(kind) is AutoModelForImageClassification:
         side = getattr(config, "image_size", 224)
         return {"pixel_values": torch.randn(batch, 3, side, side), "labels": torch.zeros(batch, dtype=torch.long)}
+    if kind == "yolos":
+        objects = {"class_labels": torch.zeros(2, dtype=torch.long), "boxes": torch.full((2, 4), 0.5)}
+        return {"pixel_values": torch.randn(batch, 3, *config.image_size), "labels": [objects] * batch}
     if kind == "dinov3_vit":
         return {"pixel_values": torch.randn(batch, 3, config.image_size, config.image_size)}
-    if kind in ("wav2vec2", "hubert"):
+    if kind in ("wav2vec2", "hubert", "wavlm"):
         step = math.prod(config.conv_stride)
         first = 1
         for kernel, stride in reversed(list(zip(config.conv_kernel, config.conv_stride))):
@@ -209,7 +217,9 @@ def image_and_text(config, batch, sequence):
     """One image and a text for each sequence; of the text, as many tokens as the image has rows are those of the image."""
     vision = config.vision_config
     ids = torch.randint(10, config.text_config.vocab_size, (batch, sequence))
-    if config.model_type.startswith("qwen"):
+    if config.model_type == "gemma4":
+        return pooled_image(config, ids)
+    if config.model_type.startswith(("qwen", "glm4v")):
         # The side that a plan assumes, because the configuration has none.
         side = 448 // vision.patch_size
         width = 3 * vision.temporal_patch_size * vision.patch_size**2
@@ -227,6 +237,24 @@ def image_and_text(config, batch, sequence):
     ids[:, :rows] = config.image_token_index if hasattr(config, "image_token_index") else config.image_token_id
     kinds = (torch.arange(sequence) < rows).int().expand(batch, sequence)
     return {"pixel_values": pixels, "token_type_ids": kinds, "input_ids": ids, "labels": ids}
+
+
+def pooled_image(config, ids):
+    """An image of Gemma 4: 280 rows of the text, each the mean of a square of patches."""
+    vision = config.vision_config
+    kernel = vision.pooling_kernel_size
+    high, wide = 14 * kernel, 20 * kernel
+    places = torch.stack(torch.meshgrid(torch.arange(wide), torch.arange(high), indexing="xy"), dim=-1).reshape(-1, 2)
+    pixels = torch.rand(ids.shape[0], high * wide, 3 * vision.patch_size**2)
+    ids[:, : high * wide // kernel**2] = config.image_token_id
+    kinds = (ids == config.image_token_id).int()
+    return {
+        "pixel_values": pixels,
+        "image_position_ids": places.expand(ids.shape[0], -1, 2),
+        "mm_token_type_ids": kinds,
+        "input_ids": ids,
+        "labels": ids,
+    }
 
 
 # Families that join 2 x 2 rows of an image into one of the text.

@@ -24,7 +24,7 @@ import {
 import { olderLatentCache } from "./serve/latent.js";
 import { fillsShare, generates, servedShape } from "./serve/served_by.js";
 import { stagesOf } from "./serve/stages.js";
-import { mixerOf, readsText } from "./shape/layers.js";
+import { isOfDiffusers, mixerOf, readsText } from "./shape/layers.js";
 import type { ModelShape, TowerShape } from "./shape/model_shape.js";
 import { hasMasterWeights, keepsWholeGradients } from "./train/states.js";
 import { withoutEffect } from "./without_effect.js";
@@ -68,7 +68,7 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
     isWide && !hasMaster ? "fp32 weights, matrix products in" : "weights and matrix products in";
   const sentences = [
     `${weights} ${dtype}${hasMaster ? ", master weights in fp32" : ""}${fp32Weights || model.stored.dtype === null || model.stored.dtype === dtype ? "" : ` (the checkpoint has ${model.stored.dtype})`}`,
-    `${options.library} with ${options.attention} attention and ${options.loss} loss, ${options.compiled ? "with" : "without"} torch.compile, ${options.checkpointing === "none" ? "no" : options.checkpointing} checkpointing`,
+    `${isOfDiffusers(model) ? "diffusers" : options.library} with ${options.attention} attention and ${options.loss} loss, ${options.compiled ? "with" : "without"} torch.compile, ${options.checkpointing === "none" ? "no" : options.checkpointing} checkpointing`,
     readsText(model)
       ? `${options.batch} ${options.batch === 1 ? "sequence" : "sequences"} of ${options.sequence} tokens on each device, without shorter ones`
       : `${options.batch} ${options.batch === 1 ? "image" : "images"} on each device`,

@@ -38,7 +38,7 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
     if (!spreadsUnevenly(options) && expertsOf(layer) % expert !== 0) {
       throw cannotDivide(
         `${expertsOf(layer)} experts cannot be divided evenly over --ep ${expert}`,
-        `use a divisor of ${expertsOf(layer)}`,
+        oneOf("--ep", divisorsOf(expertsOf(layer))),
       );
     }
   }
@@ -66,6 +66,12 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
   if (options.mode === "train" && options.parallelism.context > 1 && !readsText(model)) {
     throw cannotDivide("images have no sequence that --cp divides", "leave --cp out");
   }
+  if (pipeline > 1 && layers.some(({ layer }) => isOfUnet(layer))) {
+    throw cannotDivide(
+      "the last layers of a UNet read the results of the first ones, and no library divides it into pipeline stages",
+      "leave --pp out",
+    );
+  }
   if (pipeline > 1 && model.towers.length > 1) {
     throw cannotDivide(
       "a model of several towers is not planned in pipeline stages",
@@ -74,12 +80,30 @@ export function requireDivisible(model: ModelShape, options: PlanOptions): void 
   }
 }
 
-/** @throws TidemarkError TM-E086: PipelineEngine of DeepSpeed asserts that gradients are whole */
+/**
+ * PipelineEngine of DeepSpeed asserts that gradients are whole. torch's schedules refuse some numbers of microbatches
+ * (Schedule1F1B, ScheduleInterleaved1F1B), DeepSpeed's does not. @throws TidemarkError TM-E086
+ */
 function requireStages(options: PlanOptions): void {
   if (options.mode !== "train" || options.parallelism.pipeline === 1) {
     return;
   }
-  const { kind } = options.parallelism.sharding;
+  const { accumulation, parallelism } = options;
+  const { pipeline, schedule, sharding } = parallelism;
+  const { kind } = sharding;
+  const rounds = Math.max(1, Math.floor(accumulation / pipeline));
+  if (kind !== "zero-1" && schedule === "1f1b" && accumulation < pipeline) {
+    throw cannotDivide(
+      `the 1f1b schedule of torch takes at least as many microbatches as stages, and --accumulation ${accumulation} is less than --pp ${pipeline}`,
+      `use --accumulation ${pipeline} or more, or --schedule gpipe`,
+    );
+  }
+  if (kind !== "zero-1" && schedule === "interleaved" && accumulation % rounds !== 0) {
+    throw cannotDivide(
+      `the interleaved schedule of torch cannot divide ${accumulation} microbatches into ${rounds} rounds of one length for ${pipeline} stages`,
+      `use --accumulation ${pipeline * rounds} or ${pipeline * (rounds + 1)}`,
+    );
+  }
   if (kind === "zero-2" || kind === "zero-3") {
     throw cannotDivide(
       "DeepSpeed has no pipelines in ZeRO-2 and ZeRO-3 (ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism)",
@@ -125,10 +149,22 @@ function tensorWords(layers: ModelShape["towers"][number]["layers"], options: Pl
         ({ layer }) => dividesHeads(layer, tensor) && dividesKeyHeads(layer, tensor, options),
       ),
   );
-  const last = allowed.pop();
+  return oneOf("--tp", allowed);
+}
+
+/** "use --tp 2, 5 or 10" */
+function oneOf(flag: string, allowed: readonly number[]): string {
+  const last = allowed.at(-1);
+  const others = allowed.slice(0, -1).join(", ");
   return last === undefined
-    ? "leave --tp out"
-    : `use --tp ${allowed.length === 0 ? last : `${allowed.join(", ")} or ${last}`}`;
+    ? `leave ${flag} out`
+    : `use ${flag} ${others === "" ? last : `${others} or ${last}`}`;
+}
+
+function divisorsOf(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => index + 1).filter(
+    (each) => each > 1 && count % each === 0,
+  );
 }
 
 function headsOf(layer: LayerShape): number | undefined {
@@ -179,6 +215,12 @@ function requireKeyHeads(
       `${allowed()}${isCopied ? "; vllm and sglang keep copies of heads" : ""}`,
     );
   }
+}
+
+function isOfUnet(layer: LayerShape): boolean {
+  return (
+    layer.kind === "unet-attention" || (layer.kind === "convolution" && layer.block === "unet")
+  );
 }
 
 /** Experts of each layer that has any; 0 for others. */

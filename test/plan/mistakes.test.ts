@@ -39,7 +39,7 @@ describe("a mistake gives one line", () => {
     [["gpt2", "--config", "no.json"], /TM-E003 no such file: no\.json;/],
     [
       ["mixtral", "--serve", "--ep", "3"],
-      /TM-E086 8 experts cannot be divided evenly over --ep 3; use a divisor of 8/,
+      /TM-E086 8 experts cannot be divided evenly over --ep 3; use --ep 2, 4 or 8/,
     ],
     [
       ["meta-llama/Llama-3.1-8B"],

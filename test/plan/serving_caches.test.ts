@@ -15,6 +15,21 @@ import { type PlanWords, requestOf } from "../../src/plan/words.js";
 import { repository } from "../run.js";
 import { bytesOf, MIB, MODELS, served } from "./served_models.js";
 
+/** Measured: keys and values in the DynamicCache of transformers 5.24 after 512 tokens, in bf16 on the CPU. */
+test.each([
+  ["gemma4_text", 310_528],
+  ["gemma4_moe", 358_912],
+  ["gemma3n_text", 179_456],
+])("%s: layers that read the keys of others cache nothing", (name, bytes) => {
+  const path = join(repository, "test/data/plan/library", `${name}.json`);
+  const model = readShape(JSON.parse(readFileSync(path, "utf8")), name, path);
+  const plan = planMemory(
+    model,
+    requestOf({ serve: true, engine: "transformers", context: 512, dtype: "bf16" }),
+  );
+  expect(bytesOf(plan, "kv cache")).toBe(bytes);
+});
+
 describe("a decoder that reads an encoder", () => {
   /** transformers' EncoderDecoderCache of a bf16 model: (batch, heads, positions, head size) of each layer. */
   test("T5 keeps keys and values of each token that its encoder read", () => {

@@ -115,7 +115,8 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
     bias = shape.bias,
     biased = outputs,
   ): Tensor =>
-    build.linear(from, {
+    // torch.nn.functional.multi_head_attention_forward reads rows in the order of positions: a copy for each matrix.
+    build.linear(shape.scoreBias === "gated" ? build.copy(from) : from, {
       biased,
       name: `${prefix}${name}`,
       inputs: from === x ? hidden : sourceHidden,
@@ -149,27 +150,21 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
     query = build.tape.slice(made, rows * queryWidth);
     // Each head has its queries and its gate side by side; the gates are copied out.
     gate = shape.gated === true ? build.copy(build.tape.slice(made, rows * queryWidth)) : undefined;
+    if (shape.keys === "shared") {
+      query = turned(
+        build,
+        normedHeads(build, query, shape, { width: queryWidth, name: "q" }),
+        shape,
+      );
+      const stored = build.storedKeys(shape.window, rows * kvWidth, query.itemBytes);
+      return { query, ...stored, heads, kvHeads, joined: false };
+    }
     key = project(source, "k_proj", kvWidth, shape.keyBias ?? shape.bias);
-    value = project(source, "v_proj", kvWidth);
+    value = shape.keysAsValues === true ? key : project(source, "v_proj", kvWidth);
   }
-  if (shape.queryKeyNorm !== "none") {
-    // torch.nn.RMSNorm is one kernel on a GPU, and one for each operation in fp32 on the CPU.
-    const isOneKernel = shape.normKernel === "torch" && !build.rules.onCpu;
-    const norm = {
-      kind: isOneKernel ? "layer" : "rms",
-      keepsInput: shape.normKernel === "diffusers",
-      bias: false,
-      affine: shape.plainNorm !== true,
-      wide: shape.wideNorm === true || shape.normKernel === "torch",
-    } as const;
-    const perHead = shape.queryKeyNorm === "head";
-    query = normalized(build, query, perHead ? shape.headSize : queryWidth, norm, "q_norm");
-    key = normalized(build, key, perHead ? shape.headSize : kvWidth, norm, "k_norm");
-  }
-  if (shape.rotary) {
-    query = rotate(build, query, shape.rotaryShare);
-    key = rotate(build, key, shape.rotaryShare);
-  }
+  value = shape.valueNorm === true ? normalized(build, value, shape.headSize, VALUE_NORM) : value;
+  query = turned(build, normedHeads(build, query, shape, { width: queryWidth, name: "q" }), shape);
+  key = turned(build, normedHeads(build, key, shape, { width: kvWidth, name: "k" }), shape);
   const joined = shape.contiguous === true || (shape.rotary && shape.rotaryShare < 1);
   return {
     query,
@@ -180,6 +175,37 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
     kvHeads: expanded ? heads : kvHeads,
     joined,
   };
+}
+
+/** Those that also have norms of values compute them by powers. */
+const VALUE_NORM = { kind: "rms", bias: false, affine: false, wide: true, byPower: true } as const;
+
+/** Queries or keys after their norm, if there is one. @param of `width` elements in the whole row */
+function normedHeads(
+  build: LayerBuilder,
+  x: Tensor,
+  shape: AttentionShape,
+  { width, name }: { readonly width: number; readonly name: "q" | "k" },
+): Tensor {
+  if (shape.queryKeyNorm === "none") {
+    return x;
+  }
+  // torch.nn.RMSNorm is one kernel on a GPU, and one for each operation in fp32 on the CPU.
+  const isOneKernel = shape.normKernel === "torch" && !build.rules.onCpu;
+  const norm = {
+    kind: isOneKernel ? "layer" : "rms",
+    keepsInput: shape.normKernel === "diffusers",
+    bias: false,
+    affine: shape.plainNorm !== true,
+    wide: shape.wideNorm === true || shape.normKernel === "torch",
+    ...(shape.valueNorm === true ? { byPower: true as const } : {}),
+  } as const;
+  const size = shape.queryKeyNorm === "head" ? shape.headSize : width;
+  return normalized(build, x, size, norm, `${name}_norm`);
+}
+
+function turned(build: LayerBuilder, x: Tensor, { rotary, rotaryShare }: AttentionShape): Tensor {
+  return rotary ? rotate(build, x, rotaryShare) : x;
 }
 
 /** Generation keeps keys and values of causal layers as copies of their own (DynamicCache of transformers). */
@@ -195,10 +221,15 @@ function cachedHeads(
   made: Heads,
   { shape, prefix }: Pick<AttentionPlace, "shape" | "prefix">,
 ): Heads {
-  const stays = !shape.bidirectional || prefix === CROSS;
-  return !stays || !build.rules.cachesKeys
-    ? made
-    : { ...made, key: cached(build, made.key), value: cached(build, made.value) };
+  const stays = (!shape.bidirectional || prefix === CROSS) && shape.keys !== "shared";
+  const own =
+    !stays || !build.rules.cachesKeys
+      ? made
+      : { ...made, key: cached(build, made.key), value: cached(build, made.value) };
+  if (shape.keys === "stored") {
+    build.storeKeys(shape.window, own);
+  }
+  return own;
 }
 
 /** q * cos + rotate_half(q) * sin: constants are factors, so nothing is saved; a partial rotation ends in cat. */

@@ -61,7 +61,7 @@ function kernelOf(
   { shape, dropout }: AttentionPlace,
 ): AttentionImplementation | "math" {
   const { attention: wanted, onCpu } = build.rules;
-  if (wanted === "eager" && shape.alwaysFused !== true) {
+  if ((wanted === "eager" && shape.alwaysFused !== true) || shape.scoreBias === "gated") {
     return "eager";
   }
   if (onCpu && wanted !== "flash" && shape.sinks !== true && shape.relativeRows === undefined) {
@@ -223,6 +223,9 @@ function eager(
       products: sequences * heads * queries * distances,
     });
   }
+  if (shape.scoreBias === "gated") {
+    scores = build.add(scores, gatedBias(build, place, scores));
+  }
   if (shape.softCap) {
     scores = build.pointwise("scale", [build.pointwise("tanh", [scores], ["output"])], []);
   }
@@ -262,6 +265,54 @@ function eager(
     expensive: "matmul",
   });
   return build.copy(mixed as Tensor);
+}
+
+/** Figures of each head that a row of WavLM computes for its gate. */
+const GATE_FIGURES = 8;
+
+/**
+ * gate * bias of positions (WavLMAttention.forward): a * (b * c - 1) + 2, where a and b are the sigmoids of sums of half of
+ * the figures that a small matrix makes of the rows of each head. The bias itself belongs to the embedding.
+ */
+function gatedBias(
+  build: LayerBuilder,
+  { source, shape }: AttentionPlace,
+  { elements, itemBytes }: Tensor,
+): Tensor {
+  const heads = shape.heads / build.rules.tensorParallel;
+  const rows = source.elements / shape.headSize / build.rules.tensorParallel;
+  const figures = build.linear(build.copy(source, rows * shape.headSize), {
+    name: "gru_rel_pos_linear",
+    inputs: shape.headSize,
+    outputs: GATE_FIGURES,
+    bias: true,
+    group: "other",
+  });
+  const [sums] = build.tape.op({
+    name: "sum",
+    inputs: [figures],
+    makes: [{ elements: 2 * rows, itemBytes }],
+  });
+  const open = build.pointwise("sigmoid", [sums as Tensor], ["output"]);
+  const half = (): Tensor => build.tape.slice(open, rows);
+  const [scaled] = build.tape.op({
+    name: "mul",
+    inputs: [half()],
+    makes: [{ elements: rows, itemBytes }],
+    saves: [open],
+    parameters: [build.parameter("gru_rel_pos_const", heads, "vector")],
+    pointwise: true,
+  });
+  const less = build.pointwise("sub", [scaled as Tensor], []);
+  const gate = build.pointwise("add", [build.pointwise("mul", [half(), less], [open, less])], []);
+  const [gated] = build.tape.op({
+    name: "mul",
+    inputs: [gate],
+    makes: [{ elements, itemBytes }],
+    saves: [gate],
+    pointwise: true,
+  });
+  return gated as Tensor;
 }
 
 /**

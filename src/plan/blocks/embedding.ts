@@ -1,5 +1,11 @@
 /** What comes before the first layer: rows of tables, patches times a matrix, the norm and the dropout of both. */
-import type { EmbeddingShape, ModelShape, TowerShape } from "../shape/model_shape.js";
+import type {
+  EmbeddingShape,
+  LayerShape,
+  ModelShape,
+  TowerShape,
+  TransformerLayer,
+} from "../shape/model_shape.js";
 import type { Parameter, Tensor } from "../tape/tape.js";
 import { isTokenTable } from "./adapter_names.js";
 import type { LayerBuilder } from "./layer_builder.js";
@@ -31,7 +37,8 @@ export function embed(
     x = addRows(build, x, table, { rows, itemBytes, tied });
   }
   for (const stem of tower.stems) {
-    const source: Tensor = tape.input(rows * stem.input, itemBytes);
+    const read = stem.rows === undefined ? rows : rules.batch * stem.rows;
+    const source: Tensor = tape.input(read * stem.input, itemBytes);
     const made = build.linear(source, {
       name: stem.name,
       inputs: stem.input,
@@ -53,6 +60,10 @@ export function embed(
       rules.batch * (tower.otherSaved ?? 0) * rules.computeBytes,
     ];
     tape.op({ name, inputs: [], makes: [], extraSaved, parameters: others });
+  }
+  if (tower.idleParameters !== undefined) {
+    const idle = build.parameter(`${tower.name}.idle`, tower.idleParameters, "matrix", 1);
+    tape.parameters.push({ ...idle, trainable: false });
   }
   if (tower.buffer !== undefined) {
     tape.parameters.push({
@@ -84,7 +95,8 @@ export function embed(
 
 /**
  * T5 looks up a bias of each pair of positions once for all layers, and keeps the indices. `sdpa` gets a mask of zeros for
- * each head where the decoder reads the encoder. Pixtral has one mask between the images of a batch for all layers.
+ * each head where the decoder reads the encoder. WavLM repeats its bias for each sequence. Pixtral has one mask between the
+ * images of a batch for all layers.
  */
 function biasOfPositions(
   { rules }: LayerBuilder,
@@ -95,6 +107,11 @@ function biasOfPositions(
   const [first] = layers;
   const shape = first?.layer.kind === "transformer" ? first.layer : null;
   const own = shape?.attention;
+  const gated = layers.map(({ layer }) => layer).find(isGated)?.attention;
+  if (gated != null) {
+    const scores = gated.heads * rules.batch * positions ** 2;
+    return [positions ** 2 * INDEX_BYTES, scores * rules.computeBytes];
+  }
   if (own?.joinsBatch === true && rules.attention === "sdpa") {
     return [(rules.batch * positions) ** 2 * rules.computeBytes];
   }
@@ -105,6 +122,9 @@ function biasOfPositions(
   const zeros = own.heads * positions * (reads ? other.positions : 0) * rules.computeBytes;
   return [positions ** 2 * INDEX_BYTES, zeros];
 }
+
+const isGated = (layer: LayerShape): layer is TransformerLayer =>
+  layer.kind === "transformer" && layer.attention?.scoreBias === "gated";
 
 function firstChannels({ layers }: TowerShape, positions: number): { elements: number } {
   const [first] = layers;

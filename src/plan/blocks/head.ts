@@ -43,9 +43,11 @@ export function headAndLoss(
     }
     return;
   }
-  const rows = head.kind === "class" ? rules.batch : place.rows;
+  const rows = head.kind === "class" ? rules.batch * (head.objects ?? 1) : place.rows;
   const width = place.hidden;
-  const input = rows * width < x.elements ? tape.slice(x, rows * width) : x;
+  const some = (): Tensor =>
+    head.objects === undefined ? tape.slice(x, rows * width) : build.copy(x, rows * width);
+  const input = rows * width < x.elements ? some() : x;
   const outputs = head.transformWidth ?? width;
   const hidden = head.transform ? transform(build, input, width, head) : input;
   if (rules.training && rules.loss === "fused" && head.kind === "language") {

@@ -33,9 +33,21 @@ const FP32 = 4;
 /** Of attention in vision towers with one matrix for queries, keys and values: adapters of the text do not match them. */
 const VISION_NAMES: ReadonlySet<string> = new Set(["qkv", "proj"]);
 
+interface StoredKeys {
+  readonly key: Tensor;
+  readonly value: Tensor;
+}
+
 export class LayerBuilder {
   readonly tape: Tape;
   #rules: BlockRules;
+
+  /** Keys and values that later layers read, by the window of their layers. */
+  readonly #keys = new Map<number, StoredKeys>();
+  /** Rows that the embedding makes for all layers, of which each reads its own. */
+  layerInputs: Tensor | null = null;
+  /** Inputs and results of matrices are clamped. */
+  clipsLinears = false;
 
   constructor(rules: BlockRules) {
     this.#rules = rules;
@@ -76,6 +88,25 @@ export class LayerBuilder {
     };
   }
 
+  /** A variable of the model's forward pass holds them. */
+  storeKeys(window: number, { key, value }: StoredKeys): void {
+    key.storage.held = true;
+    value.storage.held = true;
+    this.#keys.set(window, { key, value });
+  }
+
+  /** Of the layer before it that has stored those of its window; those of an earlier pipeline stage come from outside. */
+  storedKeys(window: number, elements: number, itemBytes: number): StoredKeys {
+    const stored = this.#keys.get(window);
+    if (stored !== undefined) {
+      return stored;
+    }
+    const received = (): Tensor => this.tape.input(elements, itemBytes, this.rules.training);
+    const own = { key: received(), value: received() };
+    this.storeKeys(window, own);
+    return own;
+  }
+
   /** Where the module is that is being built. */
   get place(): ModulePlace {
     return {
@@ -103,6 +134,14 @@ export class LayerBuilder {
 
   /** y = x W + b, with its adapter where the job trains one. */
   linear(x: Tensor, sketch: LinearSketch): Tensor {
+    if (!this.clipsLinears) {
+      return this.#linear(x, sketch);
+    }
+    const made = this.#linear(this.pointwise("clamp", [x], [x]), sketch);
+    return this.pointwise("clamp", [made], [made]);
+  }
+
+  #linear(x: Tensor, sketch: LinearSketch): Tensor {
     const { rules, tape } = this;
     const ranks = sketch.experts === undefined ? rules.tensorParallel : rules.experts.tensor;
     const parts = sketch.split === undefined ? 1 : ranks;

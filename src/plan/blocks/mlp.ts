@@ -6,16 +6,18 @@ import type { LayerBuilder } from "./layer_builder.js";
 
 const FP32 = 4;
 
+/** @param routes what the router of a mixture reads, where it differs from what the experts read */
 export function feedForward(
   build: LayerBuilder,
   x: Tensor,
   hidden: number,
   shape: MlpShape | MoeShape,
+  routes = x,
 ): Tensor {
   const before = build.tape.part;
   build.tape.part = isMoe(shape) ? "moe" : "mlp";
   const out = isMoe(shape)
-    ? experts(build, x, hidden, shape)
+    ? experts(build, [x, routes], hidden, shape)
     : build.divided("MLP", () => mlp(build, x, hidden, shape));
   build.tape.part = before;
   return out;
@@ -67,11 +69,25 @@ function mlp(
     const active = build.activation(gate, shape.activation);
     inner = build.pointwise("mul", [active, other], [active, other]);
   } else {
-    const active = build.activation(up("gate_proj", shape.width), shape.activation);
+    const gate = up("gate_proj", shape.width);
+    const kept = shape.sparse === true ? largest(build, gate, shape.width) : gate;
+    const active = build.activation(kept, shape.activation);
     const other = up("up_proj", shape.width);
     inner = build.pointwise("mul", [active, other], [active, other]);
   }
   return down(shape.dropout === true && build.rules.dropout ? build.dropout(inner) : inner);
+}
+
+/** relu(x - (mean + std * factor)) of each row: the gradient of the deviation reads the row (_gaussian_topk of Gemma 3n). */
+function largest(build: LayerBuilder, x: Tensor, width: number): Tensor {
+  const [deviation] = build.tape.op({
+    name: "std",
+    inputs: [x],
+    makes: [{ elements: x.elements / width, itemBytes: x.itemBytes }],
+    saves: [x, "output"],
+  });
+  const above = build.pointwise("sub", [x, deviation as Tensor], []);
+  return build.pointwise("relu", [above], ["output"]);
 }
 
 /** masked_fill: a copy, and one byte for each row. */
@@ -115,10 +131,15 @@ function exchange(build: LayerBuilder, rows: Tensor): Tensor {
  * transformers 5 does. All experts together see `perToken` rows for each token; the busiest device of expert parallelism
  * `imbalance` times its share.
  */
-function experts(build: LayerBuilder, x: Tensor, hidden: number, shape: MoeShape): Tensor {
+function experts(
+  build: LayerBuilder,
+  [x, routes]: readonly [x: Tensor, routes: Tensor],
+  hidden: number,
+  shape: MoeShape,
+): Tensor {
   const { tape, rules } = build;
   const isWide = shape.wideRouter === true;
-  const logits = build.linear(isWide ? build.cast(x, FP32) : x, {
+  const logits = build.linear(isWide ? build.cast(routes, FP32) : routes, {
     name: "router",
     inputs: hidden,
     outputs: shape.experts,

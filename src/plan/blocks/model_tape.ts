@@ -5,11 +5,13 @@ import type { LayerShape, ModelShape, PatchLayer, TowerShape } from "../shape/mo
 import { type RecordedUnit, recordUnit, repeatUnit } from "../tape/repeat.js";
 import type { Tensor } from "../tape/tape.js";
 import { NO_DETAILS } from "./adapter_details.js";
+import { closeStreams, openStreams } from "./alternating_updates.js";
 import { convolutionLayer, PROMPT_POSITIONS, unetAttentionLayer } from "./convolution.js";
 import { type EmbeddingPlace, embed } from "./embedding.js";
 import { framesLayer } from "./frames.js";
 import { headAndLoss } from "./head.js";
 import { LayerBuilder } from "./layer_builder.js";
+import { embedLayerInputs } from "./layer_inputs.js";
 import { normalized } from "./norms.js";
 import { patchLayer } from "./patch_layers.js";
 import type { BlockRules } from "./rules.js";
@@ -116,9 +118,14 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
   let x: Tensor =
     stage.index === 0
       ? embed(build, tower, place, rows)
-      : tape.input(rows * tower.hidden, residualBytes, rules.training);
+      : tape.input(rows * tower.hidden * streamsOf(tower), residualBytes, rules.training);
   if (rules.inputNeedsGradient) {
     x = { ...x, needsGradient: true };
+  }
+  embedLayerInputs(build, tower, stage.index === 0 ? x : null, { rows, itemBytes: residualBytes });
+  const streams = streamsOf(tower);
+  if (streams > 1 && stage.index === 0) {
+    x = openStreams(build, x, tower.hidden, streams);
   }
   x = build.scatter(x);
   let prompt = promptRows(build, tower, place);
@@ -126,6 +133,7 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
     x.storage.held = true;
     holdMasks(build, tower, positions);
   }
+  build.clipsLinears = tower.clipsLinears === true;
   const layers = layersOf(tower);
   const [from, to] = stage.layers ?? evenStage(layers.length, stage);
   const canRepeat = prompt === null && !variesByLayer(rules);
@@ -159,11 +167,19 @@ function towerTape(build: LayerBuilder, tower: TowerShape, place: TowerPlace): T
     x = made;
   }
 
+  build.clipsLinears = false;
   if (tower.finalNorm !== null && stage.index === stage.count - 1) {
     tape.beginUnit(`${tower.name}.norm`, [x], false);
+    x = streams > 1 ? closeStreams(build, x, tower.hidden, streams) : x;
     x = normalized(build, x, tower.hidden, tower.finalNorm);
   }
   return build.gather(x);
+}
+
+/** Streams of rows between the layers: one, unless these update several in turn. */
+function streamsOf({ layers }: TowerShape): number {
+  const [first] = layers;
+  return first?.layer.kind === "transformer" ? (first.layer.streams?.count ?? 1) : 1;
 }
 
 export function evenStage(layers: number, { index, count }: StageChoice): [number, number] {
@@ -244,7 +260,7 @@ function oneLayer(
         other: place.other,
       });
     case "state-space":
-      return build.divided("attention", () => stateSpaceLayer(build, x, tower.hidden, layer));
+      return stateSpaceLayer(build, x, tower.hidden, layer);
     case "convolution":
       return convolutionLayer(build, x, layer);
     case "stage":

@@ -42,7 +42,7 @@ const NORMS = { rms: rmsNorm, layer: layerNorm, "layer-parts": layerNormOfParts 
 function rmsNorm(
   build: LayerBuilder,
   norm: Normed,
-  { wide: isWide = false, keepsInput = false }: NormShape,
+  { wide: isWide = false, keepsInput = false, byPower }: NormShape,
 ): Tensor {
   const { x, width, weights } = norm;
   const wide = build.cast(x, FP32);
@@ -51,12 +51,15 @@ function rmsNorm(
     inputs: [wide],
     makes: [{ elements: x.elements, itemBytes: FP32 }],
     saves: keepsInput ? [wide, x] : [wide],
-    extraSaved: [(x.elements / width) * FP32],
+    extraSaved: [(byPower === true ? 2 : 1) * (x.elements / width) * FP32],
     backwardTemporary: x.elements * FP32,
     pointwise: true,
   });
+  if (weights.length === 0) {
+    return build.cast(normed as Tensor, x.itemBytes);
+  }
   const narrow = isWide ? (normed as Tensor) : build.cast(normed as Tensor, x.itemBytes);
-  return weights.length === 0 ? narrow : weighted(build, narrow, norm);
+  return weighted(build, narrow, norm);
 }
 
 /**

@@ -36,7 +36,9 @@ export interface ExpertDivision {
  * `tower`: all towers but the last one.
  */
 export type Undivided = Readonly<
-  Partial<Record<"attention" | "MLP" | "shared experts" | "tower", "whole" | "gathered">>
+  Partial<
+    Record<"attention" | "state space" | "MLP" | "shared experts" | "tower", "whole" | "gathered">
+  >
 >;
 
 export interface BlockRules {

@@ -32,15 +32,17 @@ export function stateSpaceMixer(
   hidden: number,
   mixer: StateSpaceShape,
 ): Tensor {
+  const before = build.tape.part;
+  build.tape.part = "state-space";
+  const run = mixer.version === "delta" ? deltaRule : scan;
+  const made = build.divided("state space", () => run(build, x, hidden, mixer));
+  build.tape.part = before;
+  return made;
+}
+
+function scan(build: LayerBuilder, x: Tensor, hidden: number, mixer: StateSpaceShape): Tensor {
   const { tape, rules } = build;
-  const before = tape.part;
-  tape.part = "state-space";
   const { inner, state, groups, heads, timeRank, version } = mixer;
-  if (version === "delta") {
-    const made = deltaRule(build, x, hidden, mixer);
-    tape.part = before;
-    return made;
-  }
   const tokens = x.elements / hidden;
   const parallel = rules.tensorParallel;
   const isConvolution = version === "convolution";
@@ -113,7 +115,7 @@ export function stateSpaceMixer(
     backwardTemporary: Math.max(temporary, 3 * out * all.itemBytes),
     expensive: "attention",
   });
-  const made = build.linear(scanned as Tensor, {
+  return build.linear(scanned as Tensor, {
     name: "out_proj",
     inputs: inner,
     outputs: hidden,
@@ -121,6 +123,4 @@ export function stateSpaceMixer(
     split: "inputs",
     group: "attention",
   });
-  tape.part = before;
-  return made;
 }

@@ -1,9 +1,12 @@
 /** One layer of a transformer in its variants: norm before, after or around; attention and MLP in series or parallel. */
 import type { AttentionShape } from "../shape/attention_shape.js";
-import type { TransformerLayer } from "../shape/model_shape.js";
+import { isMoe } from "../shape/layers.js";
+import type { MoeShape, TransformerLayer } from "../shape/model_shape.js";
 import type { Tensor } from "../tape/tape.js";
+import { alternatingLayer } from "./alternating_updates.js";
 import { attention, CROSS } from "./attention.js";
 import type { LayerBuilder } from "./layer_builder.js";
+import { fromLayerInput } from "./layer_inputs.js";
 import { feedForward } from "./mlp.js";
 import { learnsCondition, modulate } from "./modulation.js";
 import { normalized } from "./norms.js";
@@ -26,13 +29,17 @@ export function transformerLayer(
   if (layer.parallel) {
     return parallelLayer(build, x, layer, place);
   }
+  const { attention: own, beside, cross, mlp, inputWidth = 0 } = layer;
+  if (layer.streams !== undefined && own !== null) {
+    const run = (input: Tensor): Tensor => attend(build, input, own, layer, place);
+    return alternatingLayer(build, x, layer, { hidden: place.hidden, attend: run });
+  }
   let stream = x;
   const part = (run: (input: Tensor) => Tensor, readsNormed = false): void => {
     stream = residual(build, stream, layer, { hidden: place.hidden, readsNormed }, (input) =>
       build.scatter(run(build.gather(input))),
     );
   };
-  const { attention: own, beside, cross, mlp } = layer;
   if (own !== null) {
     part((input) => {
       if (beside === undefined) {
@@ -48,10 +55,42 @@ export function transformerLayer(
     const { other } = place;
     part((input) => attend(build, input, cross, layer, place, other));
   }
-  if (mlp !== null) {
+  if (mlp !== null && isMoe(mlp) && mlp.apart === true) {
+    const both = expertsApart(build, stream, layer, { hidden: place.hidden, mlp });
+    stream = build.add(stream, normalized(build, both, place.hidden, layer.norm));
+  } else if (mlp !== null) {
     part((input) => feedForward(build, input, place.hidden, mlp));
   }
-  return stream;
+  return inputWidth > 0
+    ? build.add(stream, fromLayerInput(build, stream, place.hidden, inputWidth))
+    : stream;
+}
+
+/** Gemma 4: an MLP and routed experts, each between norms of its own, and added up. */
+function expertsApart(
+  build: LayerBuilder,
+  x: Tensor,
+  { norm }: TransformerLayer,
+  { hidden, mlp }: { readonly hidden: number; readonly mlp: MoeShape },
+): Tensor {
+  const { shared } = mlp;
+  const normed = (from: Tensor): Tensor => normalized(build, from, hidden, norm);
+  const dense = shared === null ? x : normed(feedForward(build, normed(x), hidden, shared));
+  const plain = normalized(build, x, hidden, { ...norm, affine: false });
+  const [scaled] = build.tape.op({
+    name: "router.scale",
+    inputs: [plain],
+    makes: [{ elements: plain.elements, itemBytes: plain.itemBytes }],
+    saves: [plain],
+    parameters: [
+      build.parameter("router.scale", hidden, "vector"),
+      build.parameter("router.per_expert_scale", mlp.experts, "vector"),
+    ],
+    pointwise: true,
+  });
+  const routed = build.pointwise("scale", [scaled as Tensor], []);
+  const own = { ...mlp, shared: null };
+  return build.add(dense, normed(feedForward(build, normed(x), hidden, own, routed)));
 }
 
 function attend(

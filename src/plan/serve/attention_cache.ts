@@ -42,6 +42,8 @@ export interface CacheFormat {
   /** The same where the configuration has a 16-bit `mamba_ssm_dtype`. */
   readonly narrowStateBytes: number;
   readonly tensorParallel: number;
+  /** Devices over which states and convolutions are divided. */
+  readonly stateParallel: number;
   /** Keys and values as the model gives them to its kernel: repeated for each head where it does so itself (Falcon). */
   readonly expandsGroups: boolean;
   /** Tokens that a layer with a window keeps beside it. */
@@ -63,6 +65,7 @@ export function plainFormat(itemBytes: number): CacheFormat {
     stateBytes: 4,
     narrowStateBytes: 4,
     tensorParallel: 1,
+    stateParallel: 1,
     expandsGroups: false,
     besideWindow: 0,
     latent: "rows",
@@ -74,9 +77,17 @@ export function plainFormat(itemBytes: number): CacheFormat {
 /** Tokens of a compute batch of llama.cpp, `n_ubatch`. */
 export const MICRO_BATCH = 512;
 
-/** Whether `--tp` divides heads and states: plans of transformers leave some whole, or gather them. */
-export function dividesAttention({ family }: ModelShape, { engine }: ServeOptions): boolean {
-  return engine !== "transformers" || undividedBy(family).attention === undefined;
+/** Whether `--tp` divides heads: plans of transformers leave some whole, or gather them. */
+export function dividesAttention(model: ModelShape, options: ServeOptions): boolean {
+  return divides("attention", model, options);
+}
+
+function divides(
+  part: "attention" | "state space",
+  { family }: ModelShape,
+  { engine }: ServeOptions,
+): boolean {
+  return engine !== "transformers" || undividedBy(family)[part] === undefined;
 }
 
 /** llama.cpp's own default is f16, whatever the weights are. */
@@ -106,6 +117,7 @@ export function cacheFormat(
     narrowStateBytes:
       engine === "sglang" ? 2 : engine === "vllm" || engine === "tgi" ? computeBytes : 4,
     tensorParallel: dividesAttention(model, options) ? tensor : 1,
+    stateParallel: divides("state space", model, options) ? tensor : 1,
     expandsGroups: engine === "transformers",
     // A cache of transformers holds one token less than a window: the next one completes it. llama.cpp adds the tokens
     // of a compute batch (llama-kv-cache-iswa.cpp: n_swa + n_ubatch).
@@ -164,6 +176,9 @@ export function cachedTower({ towers, head }: ModelShape): TowerShape | undefine
 }
 
 export function bytesOfToken(shape: AttentionShape, format: CacheFormat): Bytes {
+  if (shape.keys === "shared") {
+    return 0;
+  }
   if (shape.latent && format.latent.startsWith("rows")) {
     const { kvRank, rotarySize } = shape.latent;
     const again = format.latent === "rows and values" ? kvRank * format.valueBytes : 0;
@@ -195,7 +210,7 @@ export function stateOf(layer: LayerShape, format: CacheFormat): Bytes {
     (inner + (version === 2 || version === "delta" ? 2 * groups * state : 0)) *
     columns *
     format.convolutionBytes;
-  return (inner * state * stateBytes + convolved) / format.tensorParallel;
+  return (inner * state * stateBytes + convolved) / format.stateParallel;
 }
 
 /** Of one sequence of `tokens`, read and written, in whole blocks. */

@@ -102,7 +102,7 @@ function kindsOf(model: ModelShape, format: CacheFormat): Kind[] {
       }
       if (layer.kind === "transformer") {
         const { attention, cross } = layer;
-        if (attention !== null) {
+        if (attention !== null && attention.keys !== "shared") {
           const { window } = attention;
           add(index, { ...none, window, bytes: bytesOfToken(attention, format) });
         }

@@ -18,7 +18,7 @@ import { placedLayers } from "./stages.js";
  * Phi-3, Qwen and StarCoder 2, it computes and caches the whole context.
  */
 const WITH_WINDOWS =
-  /^(?:gemma2|gemma3n?(?:_text)?|cohere2|gpt_oss|exaone4|olmo[23]|llama4(?:_text)?|smallthinker)$/;
+  /^(?:gemma2|gemma(?:3n?|4)(?:_text)?|cohere2|gpt_oss|exaone4|olmo[23]|llama4(?:_text)?|smallthinker)$/;
 
 export function hasWindows({ family }: ModelShape): boolean {
   return WITH_WINDOWS.test(family);

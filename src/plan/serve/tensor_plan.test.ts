@@ -7,20 +7,24 @@ import { modelTape } from "../blocks/model_tape.js";
 import { type PlanRequest, planOptions } from "../defaults.js";
 import { requireDivisible } from "../divisible.js";
 import type { Engine, ServeOptions } from "../job/options.js";
+import { planMemory } from "../plan.js";
 import { readShape } from "../shape/read_shape.js";
 import { bytesOfNextToken, cacheFormat, cacheShape } from "./attention_cache.js";
 import { servingRules } from "./forward_pass.js";
 
-const MODELS = JSON.parse(
-  readFileSync(
-    fileURLToPath(new URL("../../../test/data/plan/models.json", import.meta.url)),
-    "utf8",
-  ),
-);
+const dataOf = (file: string) =>
+  JSON.parse(
+    readFileSync(
+      fileURLToPath(new URL(`../../../test/data/plan/${file}`, import.meta.url)),
+      "utf8",
+    ),
+  );
+const MODELS = { ...dataOf("model_types.json"), ...dataOf("models.json") };
 
 const shapeOf = (name: string, family: string) => {
   const { config } = MODELS[name];
-  return readShape({ ...config, model_type: family, num_hidden_layers: 8 }, name, name);
+  const own = { ...config, model_type: family, num_hidden_layers: 8, layer_types: null };
+  return readShape(own, name, name);
 };
 
 const request = (tensor: number, engine: Engine = "transformers"): PlanRequest => ({
@@ -63,6 +67,30 @@ test.each([
 ])("%s as %s", (name, family, expected, cache) => {
   expect(shares(name, family)).toMatchObject(expected);
   expect(cached(name, family, 2) / cached(name, family, 1)).toBeCloseTo(cache, 5);
+});
+
+test.each([
+  ["qwen3_next", "qwen3_next", { in_proj_qkvz: 0.5, out_proj: 0.5 }, 1],
+  ["jamba", "jamba", { in_proj: 1, out_proj: 1 }, 1],
+])("rules with a state: %s as %s", (name, family, expected, state) => {
+  expect(shares(name, family)).toMatchObject(expected);
+  const model = shapeOf(name, family);
+  const bytes = (tensor: number, engine: Engine): number => {
+    const options = planOptions(model, request(tensor, engine)) as ServeOptions;
+    return cacheShape(model, cacheFormat(model, options)).bytesPerSequence;
+  };
+  expect(bytes(2, "transformers") / bytes(1, "transformers")).toBe(state);
+  expect(bytes(2, "vllm") / bytes(1, "vllm")).toBe(0.5);
+});
+
+test("the tensors that a gathered delta rule keeps are whole on each device", () => {
+  const model = shapeOf("qwen3_next", "qwen3_next");
+  const saved = (tensor: number): number => {
+    const { savedActivations = [] } = planMemory(model, { mode: "train", tensor });
+    return savedActivations.find(({ part }) => part === "state-space")?.bytes ?? 0;
+  };
+  expect(saved(2)).toBe(saved(1));
+  expect(saved(1)).toBeGreaterThan(0);
 });
 
 test("a plan of the table of tokens alone is refused", () => {

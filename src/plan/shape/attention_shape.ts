@@ -42,6 +42,15 @@ export interface AttentionShape {
   readonly normKernel?: "torch" | "diffusers";
   /** Norms of queries and keys have no weights (Llama 4, NanoChat). */
   readonly plainNorm?: boolean;
+  /** Values have a norm without weights (Gemma 3n, Gemma 4). */
+  readonly valueNorm?: true;
+  /** Values are the product that makes the keys, before its norm (Gemma 4). */
+  readonly keysAsValues?: true;
+  /**
+   * `shared`: keys and values are those of the last layer before it with the same window that is `stored`; neither matrices
+   * nor a cache of its own (Gemma 3n, Gemma 4).
+   */
+  readonly keys?: "stored" | "shared";
   /** Norms of queries and keys are multiplied in fp32, as the layer's own (Gemma 3, OLMo 2). */
   readonly wideNorm?: boolean;
   /** Tokens that a position can see; 0: all before it. */
@@ -52,8 +61,11 @@ export interface AttentionShape {
   readonly joinsBatch?: true;
   /** Scores pass through tanh (Gemma 2): FlashAttention does so itself, and sdpa of transformers leaves it out. */
   readonly softCap: boolean;
-  /** Learned or fixed additive bias of the scores (T5, ALiBi): needs a mask of scores. */
-  readonly scoreBias: "none" | "relative" | "alibi";
+  /**
+   * Learned or fixed additive bias of the scores (T5, ALiBi): needs a mask of scores. `gated`: one bias for all layers, times
+   * a gate that each row computes from itself (WavLM, which has no fused kernel).
+   */
+  readonly scoreBias: "none" | "relative" | "alibi" | "gated";
   /** On a GPU, sdpa runs one kernel with the learned bias as its mask, even while the bias is trained (measured for Swin). */
   readonly fusesBias?: true;
   /** Rows of learned distances that give keys and queries of their own (DeBERTa), repeated for each sequence. */

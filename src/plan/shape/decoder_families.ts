@@ -61,6 +61,15 @@ const GPT2: FamilyFacts = {
   narrowSoftmax: true,
 };
 
+/** Gemma 3n and 4; their layers differ from each other (gemma.ts). */
+const GEMMA_4: FamilyFacts = {
+  tied: true,
+  activation: "gelu",
+  placement: "sandwich",
+  headNorm: "head",
+  wideNorm: true,
+};
+
 const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   llama: {},
   mistral: {},
@@ -164,6 +173,8 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
     headNorm: "head",
     wideNorm: true,
   },
+  gemma3n_text: GEMMA_4,
+  gemma4_text: GEMMA_4,
   vaultgemma: { tied: true, activation: "gelu", softCap: true, wideNorm: true },
   cohere2: { norm: "layer-parts", parallel: 1, tied: true },
   cohere2_moe: { norm: "layer-parts", parallel: 1, tied: true },

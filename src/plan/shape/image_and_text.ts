@@ -4,6 +4,7 @@ import { ModelConfig } from "./config.js";
 import { type DecoderShape, readDecoder } from "./decoder.js";
 import { activationOf } from "./decoder_parts.js";
 import { LAYER_NORM, plainAttention, plainLayer } from "./encoder.js";
+import { GEMMA_FAMILIES, readGemma } from "./gemma.js";
 import { HYBRID_FAMILIES, readHybrid } from "./hybrid.js";
 import { readImageEncoder, UNFIXED_SIDE } from "./image_encoders.js";
 import type { NormShape, TowerShape } from "./model_shape.js";
@@ -93,6 +94,15 @@ const ofLlama4: Family["projector"] = ({ text, rows, vision }) => {
   };
 };
 
+/** Gemma 4: a norm without weights of the pooled rows, which are in fp32 before it, and a matrix. */
+const ofGemma4: Family["projector"] = ({ image, text, rows, vision }) => ({
+  parameters: image * text,
+  saved: (2 * rows * image) / vision.size("pooling_kernel_size") ** 2,
+});
+
+/** The image encoder ends with rows of the text's width. */
+const NOTHING: Projector = { parameters: 0, saved: 0 };
+
 /** LLaVA 1.6 and OneVision learn a row that ends each line of patches. */
 const withNewline = twoLayers((text) => text);
 
@@ -119,6 +129,10 @@ const FAMILIES: Readonly<Record<string, Family>> = {
   internvl: { vision: "internvl_vision", text: "qwen2", projector: ofInternVl },
   idefics3: { vision: "idefics3_vision", text: "llama", projector: ofIdefics },
   smolvlm: { vision: "smolvlm_vision", text: "llama", projector: ofIdefics },
+  gemma4: { vision: "gemma4_vision", text: "gemma4_text", projector: ofGemma4 },
+  glm4v: { vision: "glm4v_vision", text: "glm4v_text", projector: () => NOTHING },
+  glm46v: { vision: "glm4v_vision", text: "glm4v_text", projector: () => NOTHING },
+  glm4v_moe: { vision: "glm4v_vision", text: "glm4v_moe_text", projector: () => NOTHING },
   llama4: { vision: "llama4_vision_model", text: "llama4_text", projector: ofLlama4 },
 };
 
@@ -155,14 +169,16 @@ function partOf(config: ModelConfig, name: string, otherwise: string): ModelConf
 
 function readProjected(config: ModelConfig): ImageAndTextShape {
   const family = FAMILIES[config.family] as Family;
+  if (config.family === "gemma4" && config.part("vision_config") === null) {
+    return withAudio(config, { ...readText(config, family.text), remarks: [] });
+  }
   const vision = partOf(config, "vision_config", family.vision);
-  const text = partOf(config, "text_config", family.text);
   const { tower: image, remark } = readImageEncoder(vision);
-  const decoder = readDecoder(tiedAs(config, text));
+  const decoder = readText(config, family.text);
   const rows = typeof image.positions === "number" ? image.positions : 0;
   const place = { image: image.hidden, text: decoder.tower.hidden, rows, config, vision };
   const { parameters, saved } = family.projector(place);
-  return {
+  return withAudio(config, {
     ...decoder,
     towers: [
       {
@@ -173,7 +189,54 @@ function readProjected(config: ModelConfig): ImageAndTextShape {
       decoder.tower,
     ],
     remarks: [remark ?? REMARK],
+  });
+}
+
+type Text = DecoderShape & { readonly towers: readonly TowerShape[] };
+
+function readText(config: ModelConfig, otherwise: string): Text {
+  const text = tiedAs(config, partOf(config, "text_config", otherwise));
+  const decoder = GEMMA_FAMILIES.includes(text.family) ? readGemma(text) : readDecoder(text);
+  return { ...decoder, towers: [decoder.tower] };
+}
+
+/** Of an encoder of speech nothing but its weights, which nothing reads while a batch has no audio (Gemma 4). */
+function withAudio(config: ModelConfig, shape: ImageAndTextShape): ImageAndTextShape {
+  const audio = config.part("audio_config");
+  const text = shape.towers.at(-1);
+  if (audio === null || text === undefined) {
+    return shape;
+  }
+  const [first, ...rest] = shape.towers as [TowerShape, ...TowerShape[]];
+  const own = audioParameters(filledAs(audio, "gemma4_audio"), text.hidden);
+  return {
+    ...shape,
+    towers: [{ ...first, idleParameters: own }, ...rest],
   };
+}
+
+/** Conformer layers after two convolutions, and the matrix into the text's rows (Gemma4AudioModel, Gemma4AudioLayer). */
+function audioParameters(audio: ModelConfig, text: number): number {
+  const hidden = audio.size("hidden_size");
+  const [first = 128, second = 32] = audio.sizes("subsampling_conv_channels");
+  const output = audio.size("output_proj_dims");
+  const heads = audio.size("num_attention_heads");
+  // Norms: two of each MLP, two of the convolution, three of the layer.
+  const layer =
+    (2 * 8 + 5 + 3) * hidden ** 2 +
+    9 * hidden +
+    audio.size("conv_kernel_size") * hidden +
+    Math.floor(hidden / heads);
+  const convolutions = 9 * first + first + 9 * first * second + second;
+  const projection = Math.floor(first / 4) * second * hidden;
+  return (
+    audio.layers("num_hidden_layers") * layer +
+    convolutions +
+    projection +
+    hidden * output +
+    output +
+    output * text
+  );
 }
 
 /** The whole configuration decides whether the head is the embedding's matrix. */

@@ -42,6 +42,11 @@ export function readsText({ towers }: ModelShape): boolean {
   return towers.some(({ positions }) => positions === "sequence");
 }
 
+/** Configurations of diffusers name a class, those of transformers a type. */
+export function isOfDiffusers({ family }: ModelShape): boolean {
+  return /^[A-Z]/.test(family);
+}
+
 export function isMoe(mlp: MlpShape | MoeShape): mlp is MoeShape {
   return "experts" in mlp;
 }

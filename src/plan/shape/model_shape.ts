@@ -29,6 +29,8 @@ export interface MlpShape {
   readonly fused: boolean;
   /** Between the activation and the second matrix (Wav2Vec2). */
   readonly dropout?: boolean;
+  /** Before the activation, all rows but the largest of each token become 0 (Gemma 3n). */
+  readonly sparse?: true;
 }
 
 export interface MoeShape {
@@ -44,6 +46,8 @@ export interface MoeShape {
   readonly wideRouter?: boolean;
   /** Every expert computes the rows of all tokens, which the router's weights have multiplied (Llama 4). */
   readonly runsAll?: true;
+  /** The shared expert and the routed ones have norms of their own, and the latter read the layer's rows (Gemma 4). */
+  readonly apart?: true;
   /** Width of the rows that experts read, between two matrices of the layer (Nemotron-H). */
   readonly latent?: number;
 }
@@ -82,6 +86,8 @@ export interface NormShape {
   readonly bias: boolean;
   /** The factor multiplies the input itself, which is kept beside its fp32 copy (diffusers). */
   readonly keepsInput?: boolean;
+  /** The factor of a row is a power of its mean square, and both are kept (Gemma 3n, Gemma 4). */
+  readonly byPower?: true;
   /** Multiplied with the weights before it is converted back from fp32 (Gemma). */
   readonly wide?: boolean;
   /** False: without weights (OLMo 1, DiT). */
@@ -112,6 +118,10 @@ export interface TransformerLayer {
   readonly scales: number;
   /** Shift, scale and gate computed from a condition (DiT): outputs of width `hidden` per layer. */
   readonly modulation: number;
+  /** Width of rows of its own that the embedding makes for each layer, which gate a part at its end (Gemma 3n, Gemma 4). */
+  readonly inputWidth?: number;
+  /** Alternating updates (Baykal et al. 2023): streams of rows, of which the layer computes one (Gemma 3n). */
+  readonly streams?: { readonly count: number; readonly lowRank: number };
 }
 
 export interface StateSpaceLayer {
@@ -258,11 +268,24 @@ export interface TowerShape {
   readonly embeddingProjection?: { readonly bias: boolean };
   readonly embeddingDropout: boolean;
   /** Convolution before the first layer (patches, audio), as a matrix: input size and outputs. */
-  readonly stems: readonly { name: string; input: number; output: number; bias: boolean }[];
+  readonly stems: readonly {
+    readonly name: string;
+    readonly input: number;
+    readonly output: number;
+    readonly bias: boolean;
+    /** Of each sample, where the tower also has many others. */
+    readonly rows?: number;
+  }[];
   readonly layers: readonly LayerRun[];
   readonly finalNorm: NormShape | null;
+  /** Inputs and results of its matrices are clamped to ranges of the checkpoint (Gemma 4's images). */
+  readonly clipsLinears?: true;
+  /** A table of tokens whose rows have a share for each layer, and a matrix that adds to them (Gemma 3n, Gemma 4). */
+  readonly layerInputs?: { readonly rows: number; readonly width: number };
   /** Parameters that no layer describes (projections, poolers); small. */
   readonly otherParameters: number;
+  /** Weights that no operation of a planned step reads, so that they have no gradients. */
+  readonly idleParameters?: number;
   /** Elements that these keep for the backward pass, of each sample. */
   readonly otherSaved?: number;
   /** Of these, biases. */
@@ -284,6 +307,8 @@ export interface HeadShape {
    */
   readonly kind: "language" | "class" | "patches" | "pairs" | "none";
   readonly outputs: number;
+  /** Of `class`: rows of each sample that have a class, copied out of all others (YOLOS). */
+  readonly objects?: number;
   /** Shares the matrix of the token embedding. */
   readonly tied: boolean;
   readonly bias: boolean;

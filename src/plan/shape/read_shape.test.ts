@@ -62,7 +62,7 @@ describe("default configurations of transformers", () => {
         return false;
       }
     });
-    expect(known.length).toBeGreaterThan(137);
+    expect(known.length).toBeGreaterThan(146);
   });
 
   it("a nested configuration without its defaults (Gemma 3 4B as published)", () => {
@@ -181,6 +181,27 @@ describe("hostile configurations end in one line", () => {
 
 describe("division", () => {
   const model = shape(llama);
+  it.each([
+    [{ pipeline: 4, train: { accumulation: 3 } }, /--accumulation 3 is less than --pp 4; use/],
+    [{ pipeline: 4, schedule: "interleaved", train: { accumulation: 9 } }, /accumulation 8 or 12$/],
+    [{ pipeline: 4, schedule: "gpipe", train: { accumulation: 3 } }, null],
+    [{ pipeline: 4, schedule: "interleaved", train: { accumulation: 8 } }, null],
+    [{ pipeline: 4, train: { accumulation: 3 }, sharding: { kind: "zero-1", devices: 2 } }, null],
+  ] as const)("microbatches of a pipeline: %j", (request, message) => {
+    const planned = () => planMemory(model, { mode: "train", ...request });
+    if (message === null) {
+      expect(planned).not.toThrow();
+    } else {
+      expect(planned).toThrow(message);
+    }
+  });
+
+  it("a UNet has no pipeline stages, and is a model of diffusers", () => {
+    const unet = shape((MODELS["sd15-unet"] as (typeof MODELS)[string]).config);
+    expect(() => planMemory(unet, { mode: "train", pipeline: 2 })).toThrow(/leave --pp out/);
+    expect(planMemory(unet, { mode: "train" }).assumptions.join()).toMatch(/diffusers with sdpa/);
+  });
+
   it.each([
     ["--tp 5", { tensor: 5 }, /32 heads cannot be divided over --tp 5/],
     ["--pp 64", { pipeline: 64 }, /32 layers do not fill 64/],

@@ -3,8 +3,10 @@ import { invalidModel, noReader } from "../../model/errors/plan_errors.js";
 import { type JsonObject, ModelConfig } from "./config.js";
 import { type DecoderShape, readDecoder } from "./decoder.js";
 import { factsOf } from "./decoder_families.js";
+import { DETECTION_FAMILIES, readDetector } from "./detection.js";
 import { readUnet } from "./diffusion.js";
 import { ENCODER_FAMILIES, readEncoder } from "./encoder.js";
+import { GEMMA_FAMILIES, readGemma } from "./gemma.js";
 import { HYBRID_FAMILIES, readHybrid } from "./hybrid.js";
 import { IMAGE_AND_TEXT_FAMILIES, readImageAndText } from "./image_and_text.js";
 import type { HeadShape, ModelShape, TowerShape } from "./model_shape.js";
@@ -90,10 +92,12 @@ const READERS: readonly { readonly families: readonly string[]; readonly read: R
   { families: IMAGE_TOWER_FAMILIES, read: withLongest(readImageTower) },
   { families: SPEECH_FAMILIES, read: withLongest(readSpeech) },
   { families: STAGE_FAMILIES, read: withLongest(readStages) },
+  { families: DETECTION_FAMILIES, read: withLongest(readDetector) },
   { families: ["resnet"], read: withLongest(readResnet) },
   { families: TWO_TOWER_FAMILIES, read: withLongest(readTwoTowers) },
   { families: IMAGE_AND_TEXT_FAMILIES, read: withLongest(readImageAndText) },
   { families: HYBRID_FAMILIES, read: withLongest(readHybrid) },
+  { families: GEMMA_FAMILIES, read: withLongest(readGemma) },
 ];
 
 function readerOf(config: ModelConfig): Reader {

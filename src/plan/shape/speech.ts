@@ -1,4 +1,4 @@
-/** Encoders of speech that read samples: Wav2Vec2, HuBERT. */
+/** Encoders of speech that read samples: Wav2Vec2, HuBERT, WavLM. */
 import { invalidModel, noReader } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
 import { activationOf } from "./decoder_parts.js";
@@ -7,7 +7,7 @@ import type { FramesLayer, HeadShape, LayerRun, TowerShape } from "./model_shape
 import { NO_HEAD, NO_TEXT } from "./parts.js";
 import { CLASS_HEAD } from "./vision.js";
 
-export const SPEECH_FAMILIES: readonly string[] = ["wav2vec2", "hubert"];
+export const SPEECH_FAMILIES: readonly string[] = ["wav2vec2", "hubert", "wavlm"];
 
 interface SpeechRead {
   readonly tower: TowerShape;
@@ -37,8 +37,13 @@ export function readSpeech(config: ModelConfig): SpeechRead {
   const isStable = config.flag(false, "do_stable_layer_norm");
   const dropout = config.fraction(0.1, "hidden_dropout") > 0;
   const convolutions = framesLayers(config);
+  const heads = config.size("num_attention_heads");
+  const isGated = config.family === "wavlm";
   const layer = plainLayer(
-    plainAttention(config.size("num_attention_heads"), hidden, { narrowSoftmax: true }),
+    plainAttention(heads, hidden, {
+      narrowSoftmax: true,
+      ...(isGated ? { scoreBias: "gated" } : {}),
+    }),
     width,
     {
       placement: isStable ? "before" : "after-residual",
@@ -69,7 +74,10 @@ export function readSpeech(config: ModelConfig): SpeechRead {
       positions: "sequence",
       layers: [...runs, { count: config.layers("num_hidden_layers"), layer }],
       finalNorm: isStable ? LAYER_NORM : null,
-      otherParameters: (masks ? hidden : 0) + parameters,
+      otherParameters:
+        (masks ? hidden : 0) +
+        parameters +
+        (isGated ? heads * config.count(320, "num_buckets") : 0),
     },
     head,
     remarks: [

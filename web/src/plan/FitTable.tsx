@@ -3,9 +3,11 @@ import type { PlanFitJson } from "../../../src/model/documents/plan_document.js"
 import { mostOf } from "../../../src/plan/wording.js";
 import { formatBytes } from "../format/numbers.js";
 
-/** In rem; a table of one engine fits on a phone. */
-const DEVICE_WIDTH = 11;
+/** In rem; the column of devices stays in sight while the others are scrolled on a phone. */
+const DEVICE_WIDTH = 7;
 const METHOD_WIDTH = 4.5;
+/** Where a narrow column may break a long word. */
+const SOFT_HYPHEN = "\u00ad";
 
 export function FitTable({
   rows,
@@ -29,18 +31,22 @@ export function FitTable({
           style={{ minWidth: `${DEVICE_WIDTH + METHOD_WIDTH * methods.length}rem` }}
         >
           <caption>
-            {isTraining
-              ? `Largest batch that fits${readsText ? " at this length" : ""}`
-              : "Concurrent sequences of this length that fit"}
-            . Shaded: the plan fits as it is.
-            {readsText ? " Point at a cell for the longest sequence." : ""}
+            <span>
+              {isTraining
+                ? `Largest batch that fits${readsText ? " at this length" : ""}`
+                : "Concurrent sequences of this length that fit"}
+              . Shaded: the plan fits as it is.
+              {readsText ? (
+                <span className="plan-pointer"> Point at a cell for the longest sequence.</span>
+              ) : null}
+            </span>
           </caption>
           <thead>
             <tr>
               <th>GPU</th>
               {methods.map((method) => (
                 <th key={method} className="plan-method">
-                  {method}
+                  {method.replace("checkpointing", `check${SOFT_HYPHEN}pointing`)}
                 </th>
               ))}
             </tr>

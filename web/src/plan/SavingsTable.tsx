@@ -8,8 +8,10 @@ export function SavingsTable({ plan }: { plan: PlanJson }) {
       <div className="plan-scroll">
         <table className="plan-table">
           <caption>
-            Memory that each technique would save, or room that it would add, if it were the only
-            change
+            <span>
+              Memory that each technique would save, or room that it would add, if it were the only
+              change
+            </span>
           </caption>
           <thead>
             <tr>
