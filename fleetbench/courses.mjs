@@ -12,9 +12,11 @@ import { root } from "../scripts/setup.mjs";
 
 /** @typedef {import("./folder.mjs").Readings} Readings */
 /** @typedef {import("./folder.mjs").Frame} Frame */
+/** @typedef {import("./folder.mjs").Holder} Holder */
 /**
  * @typedef {{name: string, isLeak: boolean, functions: string[], lengthMs: number, rss: Readings,
- *   sites: {stack: Frame[], live: Readings}[]}} Course times are ms since the start-up ended; RSS is what it rose by
+ *   sites: {stack: Frame[], live: Readings}[], holders: Holder[]}} Course times are ms since the start-up ended; RSS is what it
+ *   rose by; holders are those that the diagnosis of the recording found
  */
 
 /** Without packages, in one process; what leaks is memory of Python. */
@@ -59,17 +61,19 @@ export function recordMissing(folder, say, programs = PROGRAMS) {
 export async function readCourses(folder, programs = PROGRAMS) {
   const { openRecording } = await import("../dist/recording/reader.js");
   const { evidenceOf } = await import("../dist/inspect/recorded/evidence.js");
-  const evidence = async (/** @type {string} */ path) =>
-    evidenceOf(
-      openRecording(path, () => false),
-      () => Promise.resolve(),
-      [],
-    );
+  const { diagnoseRecording } = await import("../dist/inspect/recorded/index.js");
+  const { lineHolders } = await import("../dist/diagnose/index.js");
+  const read = async (/** @type {string} */ path) => {
+    const open = () => openRecording(path, () => false);
+    const pause = () => Promise.resolve();
+    const holders = lineHolders(await diagnoseRecording(open(), pause));
+    return { ...(await evidenceOf(open(), pause, [])), holders };
+  };
   /** @type {Course[]} */
   const courses = [];
   for (const { name, expect } of readCases(join(root, "leakbench/cases"), programs)) {
     const path = join(folder, `${name}.tidemark`);
-    const { window, processes, sites } = await evidence(path).catch(
+    const { window, processes, sites, holders } = await read(path).catch(
       (/** @type {Error} */ error) => {
         throw new SetupError(`${path}: ${error.message}; delete it, so that it is recorded again`);
       },
@@ -95,6 +99,7 @@ export async function readCourses(folder, programs = PROGRAMS) {
       lengthMs: rss.times.at(-1) ?? 0,
       rss: above(rss, 1),
       sites: named,
+      holders: holders.map((one) => ({ ...one, line: renamed(one.line, name) })),
     });
   }
   const short = courses.find(({ isLeak, rss }) => isLeak && (rss.values.at(-1) ?? 0) < LEAST_GROWN);

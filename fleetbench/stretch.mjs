@@ -97,6 +97,17 @@ function levelling(course, limit, random) {
   };
 }
 
+/**
+ * What a diagnosis of the process finds of the lines that it has.
+ * @param {Stretched[]} parts @param {Process["sites"]} sites
+ */
+function holdersOf(parts, sites) {
+  const functions = new Set(sites.flatMap(({ stack }) => stack.map((frame) => frame.function)));
+  return parts
+    .flatMap(({ course }) => course.holders)
+    .filter(({ line }) => functions.has(line.function));
+}
+
 /** @param {Plan} plan @param {number} instance @param {Random} random @returns {Process[]} */
 function livesOf(plan, instance, random) {
   const hasAgent = random.unit() < plan.agentShare || (plan.agentShare > 0 && instance === 0);
@@ -119,7 +130,7 @@ function livesOf(plan, instance, random) {
         endedMs: life.untilMs < plan.endMs ? Math.round(life.untilMs) : null,
         limitBytes: Math.round(plan.limit),
         ...{ rss: life.rss, requests: plan.knowsRequests ? life.requests : null },
-        ...{ sites: life.sites, kind: null, holders: [] },
+        ...{ sites: life.sites, kind: null, holders: holdersOf(parts, life.sites) },
       });
       from = life.untilMs + random.between(5_000, 120_000);
     }
