@@ -1,4 +1,7 @@
-/** Builds the app into one HTML file, dist/web/index.html: the template of every report. */
+/**
+ * Builds the app into one HTML file, dist/web/index.html: the template of every report. With `--mode plan`, builds
+ * dist/web/plan.html, the template of a plan's page.
+ */
 import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
@@ -6,7 +9,7 @@ import { defineConfig, type Plugin } from "vite";
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
 /** Puts the script and the style into the page: a file opened from disk may not load others. */
-function inlineAssets(): Plugin {
+function inlineAssets(fileName: string): Plugin {
   return {
     name: "tidemark-inline-assets",
     enforce: "post",
@@ -39,6 +42,18 @@ function inlineAssets(): Plugin {
         throw new Error("the page still names another file");
       }
       page.source = html;
+      page.fileName = fileName;
+    },
+  };
+}
+
+/** Another script than that of reports. */
+function startsWith(script: string): Plugin {
+  return {
+    name: "tidemark-entry",
+    transformIndexHtml: {
+      order: "pre",
+      handler: (html) => html.replace("./src/main.tsx", script),
     },
   };
 }
@@ -47,19 +62,26 @@ function escaped(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 }
 
-export default defineConfig({
-  root: here("."),
-  base: "./",
-  logLevel: "warn",
-  plugins: [react(), inlineAssets()],
-  build: {
-    outDir: here("../dist/web"),
-    emptyOutDir: true,
-    target: "es2022",
-    minify: "terser",
-    cssCodeSplit: false,
-    assetsInlineLimit: Number.MAX_SAFE_INTEGER,
-    modulePreload: { polyfill: false },
-    reportCompressedSize: false,
-  },
+export default defineConfig(({ mode }) => {
+  const isPlan = mode === "plan";
+  return {
+    root: here("."),
+    base: "./",
+    logLevel: "warn",
+    plugins: [
+      react(),
+      inlineAssets(isPlan ? "plan.html" : "index.html"),
+      ...(isPlan ? [startsWith("./src/planMain.tsx")] : []),
+    ],
+    build: {
+      outDir: here("../dist/web"),
+      emptyOutDir: !isPlan,
+      target: "es2022",
+      minify: "terser",
+      cssCodeSplit: false,
+      assetsInlineLimit: Number.MAX_SAFE_INTEGER,
+      modulePreload: { polyfill: false },
+      reportCompressedSize: false,
+    },
+  };
 });

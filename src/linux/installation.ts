@@ -23,6 +23,8 @@ export const PROGRAM_PATH = `${FOLDER}dist/program/main.js`;
 export const LAUNCHER_PATH = `${FOLDER}bin/tidemark`;
 /** The report page without data. */
 export const PAGE_PATH = `${FOLDER}dist/web/index.html`;
+/** The page of a plan without data. */
+export const PLAN_PAGE_PATH = `${FOLDER}dist/web/plan.html`;
 /** The pages of a server: index.html and assets/. */
 export const FLEET_PAGES_PATH = `${FOLDER}dist/web/fleet`;
 /** The Python package that is loaded into a running program. */

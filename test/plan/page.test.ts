@@ -50,7 +50,7 @@ test("bars, sliders and the table of GPUs", async () => {
     request: { mode: "train", method: "lora" },
   };
   const path = join(folder, "plan.html");
-  await writeReport(document, path, async () => undefined, join(folder, "web/index.html"));
+  await writeReport(document, path, async () => undefined, join(folder, "web/plan.html"));
   const page = await browser.newPage();
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(error.message));
@@ -191,7 +191,7 @@ test.each(CASES)(
   async (name, words, after, move) => {
     const first = planned(name, words);
     const path = join(folder, `${name}.html`);
-    await writeReport(planPage(first), path, async () => undefined, join(folder, "web/index.html"));
+    await writeReport(planPage(first), path, async () => undefined, join(folder, "web/plan.html"));
     const page = await browser.newPage();
     await page.goto(pathToFileURL(path).href);
     expect(await shown(page)).toEqual(expected(first.plan));
@@ -212,7 +212,7 @@ test("a comparison of the command line is on the page, and the sliders leave it 
     planPage({ ...first, plan }),
     path,
     async () => undefined,
-    join(folder, "web/index.html"),
+    join(folder, "web/plan.html"),
   );
   const page = await browser.newPage();
   await page.goto(pathToFileURL(path).href);
@@ -238,7 +238,7 @@ test("the table of GPUs is that of --fit", async () => {
     planPage({ ...first, plan }),
     path,
     async () => undefined,
-    join(folder, "web/index.html"),
+    join(folder, "web/plan.html"),
   );
   const page = await browser.newPage();
   await page.goto(pathToFileURL(path).href);
