@@ -1,6 +1,6 @@
 /** The page of a plan in a real browser: the sliders make plans in the page. */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -30,7 +30,15 @@ beforeAll(async () => {
   // A separate build, because dist/ may be older than the sources.
   execFileSync(
     process.execPath,
-    ["node_modules/vite/bin/vite.js", "build", "web", "--outDir", join(folder, "web")],
+    [
+      "node_modules/vite/bin/vite.js",
+      "build",
+      "web",
+      "--mode",
+      "plan",
+      "--outDir",
+      join(folder, "web"),
+    ],
     { cwd: repository, env: { ...process.env, NODE_ENV: "production" }, stdio: "pipe" },
   );
   browser = await launchBrowser();
@@ -38,6 +46,10 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close();
   rmSync(folder, { recursive: true, force: true });
+});
+
+test("the empty page stays small", () => {
+  expect(statSync(join(folder, "web/plan.html")).size).toBeLessThan(512 * 1024);
 });
 
 test("bars, sliders and the table of GPUs", async () => {

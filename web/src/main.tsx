@@ -1,3 +1,4 @@
+import "./browserLanguage.js";
 import { GpuApp } from "./gpu/GpuApp.js";
 import { GpuDiffApp } from "./gpu/GpuDiffApp.js";
 import { HeapApp } from "./heap/HeapApp.js";

@@ -1,4 +1,3 @@
-import "./browserLanguage.js";
 import type { ReactNode } from "react";
 import { createRoot } from "react-dom/client";
 import { present } from "../../src/model/base/present.js";
