@@ -10,7 +10,6 @@ import {
   planPage,
   planWithFitTable,
 } from "../../inspect/index.js";
-import { PLAN_PAGE_PATH } from "../../linux/installation.js";
 import type { PlanJson } from "../../model/documents/plan_document.js";
 import { badUsage, TidemarkError } from "../../model/errors/errors.js";
 import { ownKind } from "../files/own_files.js";
@@ -149,7 +148,7 @@ async function writePage(
   requireOtherFile(output, path);
   await writeWhole(output, { force: options.force, isOwn: ownKind("page") }, (file) =>
     withProgress(output, "MiB", options, (onProgress) =>
-      writeReport(planPage(planned), file, onProgress, PLAN_PAGE_PATH),
+      writeReport(planPage(planned), file, onProgress),
     ),
   );
   sayWritten("html", [output], options);

@@ -12,10 +12,11 @@ import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createDeflate } from "node:zlib";
-import { PAGE_PATH } from "../../linux/installation.js";
+import { PAGE_PATH, PLAN_PAGE_PATH } from "../../linux/installation.js";
 import type { OnProgress } from "../../model/base/units.js";
 import { encodeColumns } from "../../model/documents/columns.js";
 import { fileUnusable, notInstalled } from "../../model/errors/errors.js";
+import { PLAN_PAGE_SCHEMA } from "../../plan/page_document.js";
 
 const PLACE = "<!--tidemark:document-->";
 const MIB = 1024 ** 2;
@@ -23,10 +24,10 @@ const MIB = 1024 ** 2;
 /** Writes the page of `document` to `path`, replacing an existing file. `onProgress` reports progress in MiB of the document.
  * @throws TidemarkError TM-E012 if the app was not built, TM-E004 if `path` cannot be written. */
 export async function writeReport(
-  document: { readonly title: string },
+  document: { readonly title: string; readonly schema: string },
   path: string,
   onProgress: OnProgress,
-  templatePath: string = PAGE_PATH,
+  templatePath: string = document.schema === PLAN_PAGE_SCHEMA ? PLAN_PAGE_PATH : PAGE_PATH,
 ): Promise<void> {
   const template = await readFile(templatePath, "utf8").catch(() => "");
   const at = template.indexOf(PLACE);
