@@ -128,24 +128,32 @@ function Filters({
   choose: Choose;
 }) {
   const { processes, threads } = report.tables;
+  // As in the table of processes: without the steps of a launcher, and once for each pid, whatever called exec before.
+  const listed = new Set(report.summary.processes.map((process) => process.pid));
+  const rowOf = new Map(processes.map(({ pid }, row) => [pid, row]));
+  const isShown = (row: number) => {
+    const pid = processes[row]?.pid ?? -1;
+    return rowOf.get(pid) === row && (listed.size === 0 || listed.has(pid));
+  };
+  const shownProcesses = processes.filter((_, row) => isShown(row));
   const labels = labelChoices(report.tables);
   const asked = (key: string) => conditionOn(filter, key) ?? "";
   const change = (key: string, value: string, from = filter) =>
     choose({ filter: withCondition(from, key, value === "" ? null : value) });
   const pid = asked("process");
   const shownThreads = threads.filter(
-    ({ process }) => pid === "" || String(processes[process]?.pid) === pid,
+    ({ process }) => isShown(process) && (pid === "" || String(processes[process]?.pid) === pid),
   );
   return (
     <>
-      {processes.length > 1 && (
+      {shownProcesses.length > 1 && (
         <Select
           name="Process"
           value={pid}
           choose={(next) => change("process", next, withCondition(filter, "thread", null))}
         >
-          <option value="">all {processes.length}</option>
-          {processes.map((process, index) => (
+          <option value="">all {shownProcesses.length}</option>
+          {shownProcesses.map((process, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: rows of a table, identified by number
             <option key={index} value={process.pid}>
               {process.pid} {process.command.join(" ").slice(0, 40)}
