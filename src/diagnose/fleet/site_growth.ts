@@ -33,7 +33,7 @@ const MOSTLY = 0.6;
 const LEAST_UNEXPLAINED_MS = 4 * 24 * 3_600_000;
 /** A site is measured without what other sites do, so less than usual is significant. */
 const LEAST_OF_SITE = 0.3;
-/** What leaks is most of what its line holds; memory that follows the load moves around a level. */
+/** A leak soon makes up most of what its line holds, whereas memory that follows the load varies around a level. */
 const LEAST_OF_OWN = 0.25;
 /** A cache that fills within a day has slowed down after three: the last third's growth as a share of the whole. */
 const LEAST_STEADY_MS = 3 * 24 * 3_600_000;

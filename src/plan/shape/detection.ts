@@ -1,8 +1,7 @@
 /** Detectors whose objects are rows of a vision transformer (YOLOS; Fang et al. 2021). */
 import { invalidModel, noReader } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
-import { activationOf } from "./decoder_parts.js";
-import { LAYER_NORM, labelsOf, plainAttention, plainLayer } from "./encoder.js";
+import { LAYER_NORM, labelsOf, plainAttention, plainLayer, plainMlp } from "./encoder.js";
 import type { HeadShape, TowerShape } from "./model_shape.js";
 import { NO_TEXT } from "./parts.js";
 import { CLASS_HEAD } from "./vision.js";
@@ -40,13 +39,7 @@ export function readDetector(config: ModelConfig): { tower: TowerShape; head: He
     {
       dropout: config.fraction(0, "hidden_dropout_prob") > 0,
       attentionDropout: config.fraction(0, "attention_probs_dropout_prob") > 0,
-      mlp: {
-        width,
-        gated: false,
-        activation: activationOf(config, "gelu"),
-        bias: true,
-        fused: false,
-      },
+      mlp: plainMlp(config, width),
     },
   );
   // Positions are added again after each layer.

@@ -6,6 +6,7 @@ import { activationOf } from "./decoder_parts.js";
 import type {
   HeadShape,
   LayerRun,
+  MlpShape,
   NormShape,
   TowerShape,
   TransformerLayer,
@@ -74,6 +75,12 @@ export function plainLayer(
   };
 }
 
+/** With the activation that the configuration names, and biases. */
+export function plainMlp(config: ModelConfig, width: number): MlpShape {
+  const activation = activationOf(config, "gelu");
+  return { width, gated: false, activation, bias: true, fused: false };
+}
+
 interface EncoderRead {
   readonly tower: TowerShape;
   readonly head: HeadShape;
@@ -110,13 +117,7 @@ export function readEncoder(config: ModelConfig): EncoderRead {
     placement: "after-residual",
     dropout,
     attentionDropout: config.fraction(0.1, "attention_probs_dropout_prob", "attention_dropout") > 0,
-    mlp: {
-      width,
-      gated: false,
-      activation: activationOf(config, "gelu"),
-      bias: true,
-      fused: false,
-    },
+    mlp: plainMlp(config, width),
   });
   const layers = config.layers("num_hidden_layers", "n_layers");
   return {

@@ -1,8 +1,7 @@
 /** Encoders of speech that read samples: Wav2Vec2, HuBERT, WavLM. */
 import { invalidModel, noReader } from "../../model/errors/plan_errors.js";
 import type { ModelConfig } from "./config.js";
-import { activationOf } from "./decoder_parts.js";
-import { LAYER_NORM, labelsOf, plainAttention, plainLayer } from "./encoder.js";
+import { LAYER_NORM, labelsOf, plainAttention, plainLayer, plainMlp } from "./encoder.js";
 import type { FramesLayer, HeadShape, LayerRun, TowerShape } from "./model_shape.js";
 import { NO_HEAD, NO_TEXT } from "./parts.js";
 import { CLASS_HEAD } from "./vision.js";
@@ -50,11 +49,7 @@ export function readSpeech(config: ModelConfig): SpeechRead {
       dropout,
       attentionDropout: config.fraction(0.1, "attention_dropout") > 0,
       mlp: {
-        width,
-        gated: false,
-        activation: activationOf(config, "gelu"),
-        bias: true,
-        fused: false,
+        ...plainMlp(config, width),
         dropout: config.fraction(0.1, "activation_dropout") > 0,
       },
     },

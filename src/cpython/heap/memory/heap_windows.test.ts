@@ -98,6 +98,13 @@ test("only pages that are there are read, and those that come later only when th
   expect(memory.read.every(isPresent)).toBe(true);
 });
 
+/** A word of each page, so that blocks are replaced. */
+function readFrom(windows: HeapWindows, start: number, end: number): void {
+  for (let address = start; address < end; address += PAGE) {
+    windows.word(address);
+  }
+}
+
 test("what was kept stays, however much is read after it", () => {
   const heap = range(START, 64 * MIB);
   const memory = new AddressedMemory(heap);
@@ -105,9 +112,7 @@ test("what was kept stays, however much is read after it", () => {
   windows.renew(START, 64);
   windows.keep(START, 64);
   memory.moment = 8;
-  for (let address = START + MIB; address < heap.end; address += PAGE) {
-    windows.word(address);
-  }
+  readFrom(windows, START + MIB, heap.end);
   expect(windows.word(START)).toBe(START);
   expect(windows.word(START + MIB)).toBe(START + MIB + 8);
 });
@@ -124,9 +129,7 @@ test("reading again takes no room from what is kept", () => {
   windows.renew(START, 64);
   windows.keep(START, 64);
   memory.moment = 8;
-  for (let address = START + MIB; address < heap.end; address += PAGE) {
-    windows.word(address);
-  }
+  readFrom(windows, START + MIB, heap.end);
   expect(windows.word(START)).toBe(START);
 });
 
