@@ -6,7 +6,17 @@ import { afterAll, afterEach, describe, expect, inject, test } from "vitest";
 import { remoteExec } from "../../src/cpython/entry/remote_exec.js";
 import { VERSION_FACTS } from "../../src/cpython/interpreter/version_facts.js";
 import { environment } from "../environment.js";
-import { attach, belongings, killAll, leftFiles, nameOf, removeScratch, start } from "./targets.js";
+import {
+  attach,
+  belongings,
+  commandOf,
+  killAll,
+  leftFiles,
+  nameOf,
+  removeScratch,
+  start,
+  startCommand,
+} from "./targets.js";
 
 afterEach(killAll);
 afterAll(removeScratch);
@@ -128,6 +138,15 @@ describe.each(gil.map((interpreter) => [nameOf(interpreter), interpreter] as con
       await expect(raising).rejects.toThrow(/TM-E036 .*LookupError: no such thing/);
       await target.ended();
       expect(target.output()).toBe("up\n[]\n");
+    });
+
+    test("shows no warning of ours, and raises none", async () => {
+      const source = 'import time\nprint("up")\nwhile True: time.sleep(0.01)';
+      const options = ["-X", "dev", "-X", "warn_default_encoding", "-bb", "-W", "error"];
+      const target = await startCommand([...commandOf(interpreter), ...options, "-uc", source]);
+      await attach(target.pid);
+      expect(target.child.exitCode).toBeNull();
+      expect(target.output()).toBe("up\n");
     });
 
     test("is recorded, left, and recorded again", async () => {

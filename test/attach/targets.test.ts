@@ -14,6 +14,7 @@ import { anyInterpreter, environment, isRoot } from "../environment.js";
 import { validate } from "../recorded_app.js";
 import {
   attach,
+  belongings,
   commandOf,
   killAll,
   leftFiles,
@@ -46,6 +47,23 @@ interface Started {
 }
 
 describe("states", () => {
+  test("an answer is complete once the program has closed it", async () => {
+    const target = await start(
+      python,
+      `import os, time
+close = os.close
+def slowly(descriptor):
+    time.sleep(0.5)
+    close(descriptor)
+os.close = slowly
+print("up")
+while True: time.sleep(0.01)`,
+    );
+    const before = belongings(target.pid);
+    expect((await exec(target.pid)).text).toBe("ran");
+    expect(belongings(target.pid).descriptors).toBe(before.descriptors);
+  });
+
   test("200 threads", async () => {
     const target = await start(
       python,

@@ -48,6 +48,12 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+/** Opens the page of a plan and waits until its figures are on it: they are drawn after the browser's "load". */
+async function openPlan(page: Page, path: string): Promise<void> {
+  await page.goto(pathToFileURL(path).href);
+  await page.locator(".figure .value").first().waitFor();
+}
+
 test("the empty page stays small", () => {
   expect(statSync(join(folder, "web/plan.html")).size).toBeLessThan(512 * 1024);
 });
@@ -66,7 +72,7 @@ test("bars, sliders and the table of GPUs", async () => {
   const page = await browser.newPage();
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(error.message));
-  await page.goto(pathToFileURL(path).href);
+  await openPlan(page, path);
   const figure = page.locator(".figure .value").first();
   const before = await figure.textContent();
   expect(before).toMatch(/GiB$/);
@@ -205,7 +211,7 @@ test.each(CASES)(
     const path = join(folder, `${name}.html`);
     await writeReport(planPage(first), path, async () => undefined, join(folder, "web/plan.html"));
     const page = await browser.newPage();
-    await page.goto(pathToFileURL(path).href);
+    await openPlan(page, path);
     expect(await shown(page)).toEqual(expected(first.plan));
     await move(page);
     const { plan } = planned(name, after);
@@ -227,7 +233,7 @@ test("a comparison of the command line is on the page, and the sliders leave it 
     join(folder, "web/plan.html"),
   );
   const page = await browser.newPage();
-  await page.goto(pathToFileURL(path).href);
+  await openPlan(page, path);
   const section = page.locator("[aria-label=Comparison]");
   const before = await section.textContent();
   expect(before).toContain(log);
@@ -253,7 +259,7 @@ test("the table of GPUs is that of --fit", async () => {
     join(folder, "web/plan.html"),
   );
   const page = await browser.newPage();
-  await page.goto(pathToFileURL(path).href);
+  await openPlan(page, path);
   const rows = plan.fitTable ?? [];
   const cells = page.locator(".plan-fits td");
   await expect.poll(() => cells.count(), { timeout: 100_000 }).toBe(rows.length);

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { present } from "../../model/base/present.js";
 import { Exchange } from "./exchange.js";
 
 let exchange: Exchange;
@@ -21,9 +22,10 @@ function run(): string {
 it("a script that is already running answers and cannot be withdrawn", () => {
   expect(exchange.read()).toEqual({ state: "waiting" });
   expect(run()).toBe("worked");
-  expect(exchange.read()).toEqual({ state: "done", text: "answer" });
+  const answer = { state: "done", text: "answer", closed: true };
+  expect(exchange.read()).toEqual(answer);
   expect(exchange.withdraw()).toBe(false);
-  expect(exchange.read()).toEqual({ state: "done", text: "answer" });
+  expect(exchange.read()).toEqual(answer);
 });
 
 it("a withdrawn script does nothing, even if it runs much later", () => {
@@ -44,6 +46,27 @@ return "late"`;
   expect(exchange.withdraw()).toBe(false);
   writeFileSync(join(folder, "go"), "");
   await once(child, "exit");
-  expect(exchange.read()).toEqual({ state: "done", text: "late" });
+  expect(exchange.read()).toEqual({ state: "done", text: "late", closed: true });
   rmSync(folder, { recursive: true });
+});
+
+it("an answer says whether the process still has it open", async () => {
+  exchange.close();
+  const slow = `import os, sys
+close = os.close
+os.close = lambda descriptor: (sys.stdin.readline(), close(descriptor), print("closed", flush=True))
+exec(sys.stdin.readline())
+sys.stdin.readline()`;
+  const child = spawn("python3", ["-c", slow]);
+  exchange = Exchange.open(present(child.pid), 'raise LookupError("none")');
+  child.stdin.write(`exec(${JSON.stringify(exchange.source)})\n`);
+  const answer = { state: "raised", text: "LookupError: none" };
+  await expect
+    .poll(() => exchange.read(), { timeout: 30_000 })
+    .toEqual({ ...answer, closed: false });
+  child.stdin.write("\n");
+  await once(child.stdout, "data");
+  expect(exchange.read()).toEqual({ ...answer, closed: true });
+  child.stdin.end();
+  await once(child, "exit");
 });

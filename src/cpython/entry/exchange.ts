@@ -4,8 +4,10 @@
  *
  *   .tidemark-<pid>-<random>.py    the script, 0600, the process's user's
  *   .tidemark-<pid>-<random>       the answer, created empty by us and filled by the process:
- *                            "taken\n" at once, then "done\n" or "raised\n", text, "\n.\n";
+ *                            "taken\n" at once, then "done N\n" or "raised N\n", text, "\n.\n";
  *                            or "withdrawn\n" first, by us
+ *
+ * N is the process's descriptor of the answer, which it closes last: until then it is not left as it was.
  *
  * Both sides append their first word; the first one in the file decides whether the script's work is done. Our
  * word may appear between the process's words.
@@ -13,7 +15,8 @@
  * Both are removed when the exchange is closed, whatever has happened. If the process runs the script later, it
  * finds no file and does nothing.
  */
-import { closeSync, fstatSync, readSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, readSync, statSync, writeSync } from "node:fs";
+import { present } from "../../model/base/present.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { noFolder, ProgramFolder } from "./program_folder.js";
 
@@ -24,16 +27,22 @@ type Answer =
   | { readonly state: "waiting" }
   /** It is running and has not finished. */
   | { readonly state: "taken" }
-  | { readonly state: "done"; readonly text: string }
-  /** The last line of its exception. */
-  | { readonly state: "raised"; readonly text: string };
+  | {
+      readonly state: "done" | "raised";
+      /** What the work returned; or the last line of its exception. */
+      readonly text: string;
+      /** Whether the process has closed its descriptor of the answer. */
+      readonly closed: boolean;
+    };
 
 export class Exchange {
+  readonly #pid: Pid;
   readonly #folder: ProgramFolder;
   /** The answer's file. */
   #answer: number | null = null;
 
-  private constructor(folder: ProgramFolder) {
+  private constructor(pid: Pid, folder: ProgramFolder) {
+    this.#pid = pid;
     this.#folder = folder;
   }
 
@@ -43,7 +52,7 @@ export class Exchange {
    */
   static open(pid: Pid, work: string): Exchange {
     for (const folder of ProgramFolder.of(pid)) {
-      const exchange = new Exchange(folder);
+      const exchange = new Exchange(pid, folder);
       try {
         exchange.#answer = folder.create("", "");
         closeSync(folder.create(".py", scriptOf(work, folder.there(""))));
@@ -62,18 +71,34 @@ export class Exchange {
 
   /** Runs the script's file in its own namespace; never raises, even if the file has been removed. */
   get source(): string {
-    return `try:exec(open(${pythonText(this.scriptPath)}).read(),{})\nexcept BaseException:pass\n`;
+    // Closed at once, and with its encoding: a program that shows warnings would show one about ours.
+    const read = `with open(${pythonText(this.scriptPath)},encoding="utf-8") as file:source=file.read()`;
+    return `try:exec(${pythonText(`${read}\nexec(source,{})`)},{})\nexcept BaseException:pass\n`;
   }
 
   read(): Answer {
     const text = this.#answer === null ? "" : readStart(this.#answer);
-    const match = /^taken\n(?:withdrawn\n)?(?:(done|raised)\n([\s\S]*)\n\.\n)?/.exec(text);
+    const match = /^taken\n(?:withdrawn\n)?(?:(done|raised) (\d+)\n([\s\S]*)\n\.\n)?/.exec(text);
     if (match === null) {
       return { state: "waiting" };
     }
     return match[1] === undefined
       ? { state: "taken" }
-      : { state: match[1] as "done" | "raised", text: match[2] ?? "" };
+      : {
+          state: match[1] as "done" | "raised",
+          text: match[3] ?? "",
+          closed: !this.#isOpenThere(Number(match[2])),
+        };
+  }
+
+  #isOpenThere(descriptor: number): boolean {
+    try {
+      const there = statSync(`/proc/${this.#pid}/fd/${descriptor}`);
+      const { dev, ino } = fstatSync(present(this.#answer));
+      return there.dev === dev && there.ino === ino;
+    } catch {
+      return false; // closed, or the process has ended
+    }
   }
 
   /**
@@ -123,10 +148,10 @@ def answer():
         if os.pread(out, 6, 0) != b"taken\\n":
             return  # withdrawn
         try:
-            text = "done\\n" + str(work())
+            state, text = "done", str(work())
         except BaseException as error:
-            text = "raised\\n" + type(error).__name__ + ": " + str(error)
-        os.write(out, (text + "\\n.\\n").encode("utf-8", "replace"))
+            state, text = "raised", type(error).__name__ + ": " + str(error)
+        os.write(out, (state + " " + str(out) + "\\n" + text + "\\n.\\n").encode("utf-8", "replace"))
     finally:
         os.close(out)
 answer()

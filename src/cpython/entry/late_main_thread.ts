@@ -60,12 +60,15 @@ export class LateMainThread {
     }
   }
 
-  /** "its main thread has been running C code for 5 s or more, at dgemm (libblas.so)". */
-  describe(elapsedMs: Millis): string {
+  /**
+   * "its main thread has been running C code for 5 s or more, at dgemm (libblas.so)". `stateBefore`: of
+   * {@link describeMainThread}.
+   */
+  describe(elapsedMs: Millis, stateBefore: string): string {
     const seconds = Math.floor(elapsedMs / 1000);
     const since = seconds === 0 ? "" : ` for ${seconds} s or more`;
     const more = since + describePlace(this.#frames());
-    return describeMainThread(this.#pid, this.#memory, more, this.#wait);
+    return describeMainThread(this.#pid, this.#memory, more, this.#wait, stateBefore);
   }
 
   #frames(): readonly NativeFrame[] {

@@ -29,3 +29,9 @@ test("a main thread is described by what it did when its stack was copied", () =
     "its main thread is waiting in read (libc.so.6)",
   );
 });
+
+test("a stopped main thread is described as stopped while it runs for a moment after a release", () => {
+  expect(describeMainThread(process.pid, memory, "", "read (libc.so.6)", "T")).toBe(
+    "it is stopped (SIGSTOP or Ctrl-Z)",
+  );
+});

@@ -38,15 +38,18 @@ const CALLS: Readonly<Record<number, string>> = {
 
 /**
  * "its main thread is waiting in accept4 (libc.so.6)". `more`: added for a running thread. `wait`: of {@link waitOf},
- * if it was read earlier.
+ * if it was read earlier. `stateBefore`: its state before it was last held, because a process that someone has
+ * stopped runs for a moment after each release, until the kernel stops it again.
  */
 export function describeMainThread(
   pid: Pid,
   memory: Memory,
   more: string,
   wait = waitOf(pid, pid, memory),
+  stateBefore = "R",
 ): string {
-  const state = readStat(pid)?.state ?? "X";
+  const now = readStat(pid)?.state ?? "X";
+  const state = stateBefore === "T" && !"ZX".includes(now) ? "T" : now;
   if ("Tt".includes(state)) {
     return state === "T" ? "it is stopped (SIGSTOP or Ctrl-Z)" : "a debugger has stopped it";
   }

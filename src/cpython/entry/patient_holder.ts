@@ -4,7 +4,7 @@
  * meanwhile. A process traced by another tool cannot be stopped either: a sampling profiler (py-spy) traces it
  * for moments, a debugger permanently.
  */
-import { type Memory, ProcessHolder } from "../../linux/index.js";
+import { type Memory, ProcessHolder, readStat } from "../../linux/index.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 import { targetBusy, targetTraced } from "../../model/errors/attach_errors.js";
 import { TidemarkError } from "../../model/errors/errors.js";
@@ -27,6 +27,8 @@ export class PatientHolder {
   #guard: ProcessHolder;
   /** The reason for the delay; "" if there was none. */
   hanging = "";
+  /** State of the main thread before the last attempt, as in /proc/PID/stat. */
+  stateBefore = "R";
   /** Since when every attempt found it traced. */
   #tracedSince: Millis | null = null;
 
@@ -67,6 +69,7 @@ export class PatientHolder {
     if (this.hanging !== "") {
       return false;
     }
+    this.stateBefore = readStat(this.#pid)?.state ?? "X";
     try {
       await this.#guard.hold(LONGEST_HOLD_MS);
       this.#tracedSince = null;

@@ -41,6 +41,8 @@ const TICK_MS = 150;
 const LONGEST_UNDO_MS = 1_000;
 /** How long to wait once the process has begun to execute it; an import from a slow disk is not a refusal. */
 const LONGEST_WORK_MS = 60_000;
+/** How long to wait for the process to close the answer it gave; someone may have stopped it right then. */
+const LONGEST_CLOSING_MS = 1_000;
 
 /** Begins the guard's refusals about the main thread's state (agent/guard/hold_call.c). */
 const OF_MOMENT = "its main thread";
@@ -164,7 +166,7 @@ class RemoteExec {
     if (this.#holder.hanging !== "") {
       return this.#holder.hanging;
     }
-    const doing = this.#late.describe(elapsedMs);
+    const doing = this.#late.describe(elapsedMs, this.#holder.stateBefore);
     const obstacle = this.#holdsLock ? "it holds the interpreter's lock" : this.#obstacle;
     return obstacle === "" ? doing : `${doing}; ${obstacle}`;
   }
@@ -297,13 +299,17 @@ class RemoteExec {
 
   async #ended(): Promise<string> {
     const deadline = performance.now() + LONGEST_WORK_MS;
+    let answered: Millis | null = null;
     for (;;) {
       const answer = this.#exchange.read();
-      if (answer.state === "raised") {
-        throw targetRaised(this.#point.pid, answer.text);
-      }
-      if (answer.state === "done") {
-        return answer.text;
+      if (answer.state === "done" || answer.state === "raised") {
+        answered ??= performance.now();
+        if (answer.closed || performance.now() - answered > LONGEST_CLOSING_MS) {
+          if (answer.state === "raised") {
+            throw targetRaised(this.#point.pid, answer.text);
+          }
+          return answer.text;
+        }
       }
       this.#requireAlive();
       if (performance.now() > deadline) {
