@@ -28,10 +28,16 @@ export {
 export { processesForSites, processesToLookAt } from "./fleet/sites_wanted.js";
 export { assessGrowth } from "./series/growth.js";
 export { readingsAtWork } from "./series/readings.js";
-export { levelAtEnd, type TotalGrowth, totalGrowth } from "./series/total_growth.js";
+export {
+  isPassing,
+  levelAtEnd,
+  membersOf,
+  type TotalGrowth,
+  totalGrowth,
+} from "./series/total_growth.js";
 export { theilSen } from "./series/trend.js";
 export { framesOf, SiteHistoryBuilder } from "./sites/site_history.js";
 export { judgeSites, type SiteCourse, type SiteJudgement } from "./sites/suspects.js";
 export { diagnose } from "./verdict/verdict.js";
-export { ADVICE } from "./wording/advice.js";
+export { adviceExamples } from "./wording/advice_examples.js";
 export { killsText } from "./wording/fleet_sentence.js";

@@ -1,6 +1,6 @@
 /** The verdict as text: one sentence, the evidence, the suspects, the advice. */
 
-import { ADVICE } from "../../diagnose/index.js";
+import { adviceExamples } from "../../diagnose/index.js";
 import {
   formatBytes,
   formatDuration,
@@ -204,13 +204,15 @@ function printAdvice(screen: Screen, document: DiagnosisJson): void {
       given.set(advice.id, advice);
     }
   }
+  const examples = adviceExamples(document);
   for (const { id, text } of given.values()) {
     screen.line();
     printLabelled(screen, "Advice", `${text} (${id})`);
-    const advice = ADVICE.find((known) => known.id === id);
-    if (advice && document.verdict.kind !== "insufficient-evidence") {
-      printCode(screen, "-", advice.before, screen.paint.red);
-      printCode(screen, "+", advice.after, screen.paint.green);
+    const example = examples.find((one) => one.id === id);
+    if (example !== undefined) {
+      printLabelled(screen, "", example.intro, screen.paint.dim);
+      printCode(screen, "-", example.before, screen.paint.red);
+      printCode(screen, "+", example.after, screen.paint.green);
     }
   }
 }

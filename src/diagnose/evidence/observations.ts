@@ -4,7 +4,7 @@ import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
 import { assessGrowth, type Growth } from "../series/growth.js";
 import { type Readings, readingsOf } from "../series/readings.js";
-import { type TotalGrowth, totalGrowth } from "../series/total_growth.js";
+import { membersOf, type TotalGrowth, totalGrowth } from "../series/total_growth.js";
 import { judgeSites, keeps, type SiteJudgement } from "../sites/suspects.js";
 import { type BoundedSuspect, boundedBy } from "./bounded_holders.js";
 import type { Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
@@ -82,7 +82,7 @@ export function observe(evidence: Evidence): Observations {
     evidence,
     windowMs,
     target,
-    total: totalGrowth(target.process, evidence.processes.length),
+    total: totalGrowth(target.process, membersOf(evidence.processes)),
     processes,
     sites,
     mappings,

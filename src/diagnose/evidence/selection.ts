@@ -1,4 +1,5 @@
 /** Evidence restricted to selected rows of a profile: `diagnose --where thread=worker`. */
+import { membersOf } from "../series/total_growth.js";
 import type { Evidence } from "./evidence.js";
 
 /**
@@ -21,7 +22,13 @@ export function restrictedTo(where: string, evidence: Evidence): Evidence {
     })),
     ...(whole === undefined
       ? {}
-      : { selection: { where, whole, members: evidence.processes.length } }),
+      : {
+          selection: {
+            where,
+            whole,
+            members: membersOf(evidence.processes),
+          },
+        }),
     limits: [...evidence.limits, ...memoryEnds.map(({ sentence }) => sentence)],
   };
 }

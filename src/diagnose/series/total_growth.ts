@@ -1,5 +1,5 @@
 /** The growth rate of a whole process tree's memory, used by the header, the verdict and the JSON. */
-import type { Bytes, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
 import { assessGrowth, type Growth, isFirm, isWindowShort, withoutRate } from "./growth.js";
 import { type Readings, readingsOf } from "./readings.js";
@@ -32,6 +32,36 @@ export function memoryName({ metric }: Pick<TotalGrowth, "metric">): string {
     treeRssBytes: "The sum of RSS of the process tree",
   };
   return names[metric] ?? "RSS";
+}
+
+/** Steps of a launcher (a pyenv shim, a shell script) are so brief and small. */
+const BRIEF_MS: Millis = 1_000;
+const SMALL_BYTES: Bytes = 16 * 2 ** 20;
+
+export interface Member {
+  readonly series: MemorySeries;
+  readonly startedMs: TimeMs;
+  readonly endedMs: TimeMs | null;
+}
+
+/** Whether the process ended so soon and was so small that it means nothing for the memory of its tree. */
+export function isPassing({ series, startedMs, endedMs }: Member): boolean {
+  const highest = (metric: Metric) =>
+    series.values.get(metric)?.reduce((most, value) => (value > most ? value : most), 0) ?? 0;
+  return (
+    endedMs !== null &&
+    endedMs - startedMs < BRIEF_MS &&
+    highest("rssBytes") < SMALL_BYTES &&
+    highest("vmHwmBytes") < SMALL_BYTES
+  );
+}
+
+/**
+ * The number of processes that make a tree, at least one. The steps of a launcher do not: PSS, which is read rarely,
+ * would then say less than the RSS of the only process.
+ */
+export function membersOf(processes: readonly Member[]): number {
+  return Math.max(1, processes.filter((process) => !isPassing(process)).length);
 }
 
 /** The last level of the memory that was measured: that of the header if it shows the same measure. */
@@ -77,7 +107,7 @@ const FEWEST_OF_PSS = 16;
 
 /**
  * `root`: the first process of the tree, whose series carries the tree's figures. `members`: number of
- * processes in the tree. A single process is judged by its own RSS, a tree by its PSS, or by its RSS if PSS is
+ * processes in the tree, of {@link membersOf}. A single process is judged by its own RSS, a tree by its PSS, or by its RSS if PSS is
  * unknown.
  */
 export function totalGrowth(

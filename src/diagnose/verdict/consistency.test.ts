@@ -5,7 +5,7 @@ import { evidenceOf } from "../evidence/evidence.fixture.js";
 import type { Evidence } from "../evidence/evidence.js";
 import { afterFirstThird } from "../series/growth.js";
 import { readingsOf } from "../series/readings.js";
-import { totalGrowth } from "../series/total_growth.js";
+import { membersOf, totalGrowth } from "../series/total_growth.js";
 import { theilSen } from "../series/trend.js";
 import { diagnose } from "./verdict.js";
 
@@ -134,7 +134,7 @@ describe("of generated programs", () => {
     expect(
       names(({ evidence, document }) => {
         const { process } = rssOf(evidence);
-        const header = totalGrowth(process, evidence.processes.length);
+        const header = totalGrowth(process, membersOf(evidence.processes));
         return (
           growsPlainly(evidence) &&
           Math.abs(header.slope * 3_600_000 - document.growth.bytesPerHour) > 1

@@ -37,6 +37,8 @@ export interface Advice {
   readonly insteadOf?: readonly string[];
   /** Given only if no other piece applies. */
   readonly isLast?: true;
+  /** The variable in `before` and `after` that stands for what holds the memory. */
+  readonly stands?: string;
   readonly before: string;
   readonly after: string;
 }

@@ -1,6 +1,6 @@
 /** Verdicts on files: `tidemark diagnose RECORDING`, `tidemark diagnose SNAPSHOT`. */
 
-import { ADVICE, diagnose, evidenceOfSnapshots } from "../../diagnose/index.js";
+import { adviceExamples, diagnose, evidenceOfSnapshots } from "../../diagnose/index.js";
 import type { OnProgress } from "../../model/base/units.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import type { DiagnosisPage } from "../../model/documents/diagnosis_page.js";
@@ -35,21 +35,9 @@ export async function diagnoseSnapshot(
  * program's own. @internal
  */
 export function diagnosisPage(diagnosis: DiagnosisJson): DiagnosisPage {
-  const { suspects, verdict } = diagnosis;
-  const given = new Set(
-    [...suspects.flatMap(({ advice }) => advice), ...diagnosis.advice].map(({ id }) => id),
-  );
-  // An undecided verdict advises a longer window; the example of that advice names another process.
-  const isSettled = verdict.kind !== "insufficient-evidence";
   return {
     diagnosis,
-    examples: ADVICE.filter(({ id }) => isSettled && given.has(id)).map(
-      ({ id, before, after }) => ({
-        id,
-        before,
-        after,
-      }),
-    ),
-    ownFrames: suspects.map(({ stack }) => stack.map(isOwn)),
+    examples: adviceExamples(diagnosis),
+    ownFrames: diagnosis.suspects.map(({ stack }) => stack.map(isOwn)),
   };
 }

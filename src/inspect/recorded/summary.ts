@@ -1,8 +1,14 @@
-import { levelAtEnd, type TotalGrowth, totalGrowth } from "../../diagnose/index.js";
+import {
+  isPassing,
+  levelAtEnd,
+  membersOf,
+  type TotalGrowth,
+  totalGrowth,
+} from "../../diagnose/index.js";
 import { float64At } from "../../model/base/columns.js";
 import { unseenUpToBytes } from "../../model/base/interval.js";
 import { formatBytes } from "../../model/base/numbers.js";
-import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { nothingThere } from "../../model/errors/errors.js";
 import type { Profile } from "../../model/profile/profile.js";
@@ -103,22 +109,26 @@ export function summarize(
   };
 }
 
-/** A program that never ran Python, and was so brief and small, is a step of a launcher (a pyenv shim, a shell script). */
-const BRIEF_MS: Millis = 1_000;
-const SMALL_BYTES: Bytes = 16 * 2 ** 20;
-
-/** Whether the process is left out of the list of processes. The recorded program itself never is. */
+/** A program that never ran Python and passed. The recorded program itself is never left out. */
 function isOfLauncher({ processes, series, endMs }: Recording, index: number): boolean {
-  const process = processes[index];
+  const [process, own] = [processes[index], series[index]];
   return (
     process !== undefined &&
+    own !== undefined &&
     index > 0 &&
     process.python === "" &&
     process.endedMs !== null &&
     process.endedMs < endMs &&
-    process.endedMs - process.startedMs < BRIEF_MS &&
-    highest(series[index], "rssBytes").value < SMALL_BYTES &&
-    highest(series[index], "vmHwmBytes").value < SMALL_BYTES
+    isPassing({ ...process, series: own })
+  );
+}
+
+function membersIn({ processes, series }: Recording): number {
+  return membersOf(
+    processes.flatMap((process, index) => {
+      const own = series[index];
+      return own === undefined ? [] : [{ ...process, series: own }];
+    }),
   );
 }
 
@@ -219,8 +229,9 @@ function rssWhenKilled({ memoryEnds }: Recording, pid: Pid): Bytes {
  * Nothing for a single process, whose PSS equals its RSS except for libraries that others map as well; and nothing
  * if PSS, which is read rarely, was only read while the processes were much smaller than at their peak.
  */
-function treePss({ series: [root], processes }: Recording): Pick<SummaryJson, "pss"> {
-  const end = root === undefined ? null : levelAtEnd(root, processes.length);
+function treePss(recording: Recording): Pick<SummaryJson, "pss"> {
+  const [root] = recording.series;
+  const end = root === undefined ? null : levelAtEnd(root, membersIn(recording));
   const { value, timeMs } = highest(root, "treePssBytes");
   return end?.metric === "treePssBytes"
     ? { pss: { peakBytes: value, peakMs: timeMs, endBytes: end.bytes } }
@@ -262,9 +273,10 @@ function lastPss(series: MemorySeries | undefined): number | null {
 }
 
 /** The growth of the process tree's memory, as the verdict uses it; null without readings. */
-export function treeGrowth({ series: [series] = [], processes }: Recording): TotalGrowth | null {
-  const endedMs = processes[0]?.endedMs ?? null;
-  return series === undefined ? null : totalGrowth({ series, endedMs }, processes.length);
+export function treeGrowth(recording: Recording): TotalGrowth | null {
+  const [series] = recording.series ?? [];
+  const endedMs = recording.processes[0]?.endedMs ?? null;
+  return series === undefined ? null : totalGrowth({ series, endedMs }, membersIn(recording));
 }
 
 function growthOf(recording: Recording): SummaryJson["series"] {

@@ -12,6 +12,8 @@ export interface DiagnosisPage {
 export interface AdviceExample {
   /** "TM-A003" */
   readonly id: string;
+  /** The line above it: whether its names are the program's own. */
+  readonly intro: string;
   readonly before: string;
   readonly after: string;
 }

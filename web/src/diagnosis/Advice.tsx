@@ -31,10 +31,13 @@ export function Advice({ page: { diagnosis, examples } }: { page: DiagnosisPage 
               )}
             </p>
             {example && (
-              <div className="advice-code">
-                <Code name="Before" text={example.before} />
-                <Code name="After" text={example.after} />
-              </div>
+              <>
+                <p className="note">{example.intro}</p>
+                <div className="advice-code">
+                  <Code name="Before" text={example.before} />
+                  <Code name="After" text={example.after} />
+                </div>
+              </>
             )}
           </article>
         );
