@@ -1,15 +1,11 @@
 /** What `tidemark watch` prints, in a terminal or a log. */
 
 import type { WatchEvent } from "../../collect/index.js";
-import {
-  formatBytes,
-  formatCount,
-  formatDurationBriefly,
-  formatShare,
-} from "../../model/base/numbers.js";
+import { formatBytes, formatCount, formatDurationBriefly } from "../../model/base/numbers.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import { actionText } from "../../model/documents/action_text.js";
 import type { ArtifactFileJson } from "../../model/documents/artifact_document.js";
+import { verdictText } from "../../model/documents/verdict_text.js";
 import type { WatchJson, WatchRowJson } from "../../model/documents/watch_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type Column, printTable, type Screen } from "../text/output.js";
@@ -102,9 +98,9 @@ export function watchEventText(event: WatchEvent): string {
     case "failed":
       return `${nameOf(event)}: not recorded; the next attempt is in a minute: ${event.why}`;
     case "verdict": {
-      const { kind, confidence, summary } = event.verdict;
+      const { summary } = event.verdict;
       const ended = event.isFinal ? "ended; its last verdict: " : "";
-      return `${nameOf(event)}: ${ended}${kind} (${formatShare(confidence)} sure). ${summary} Details: tidemark diagnose ${shellWord(event.path)}`;
+      return `${nameOf(event)}: ${ended}${verdictText(event.verdict)}. ${summary} Details: tidemark diagnose ${shellWord(event.path)}`;
     }
     case "captured":
       return capturedText(event);

@@ -223,7 +223,7 @@ function confidenceOf(shape: FleetShape, accused: JudgedVersion | null): number 
     const { rate, low } = rateOf(accused);
     return Math.min(0.99, 0.8 + (0.19 * low) / rate);
   }
-  return shape === "short" || shape === "undecided" ? 0.5 : 0.9;
+  return shape === "short" || shape === "undecided" ? 0 : 0.9;
 }
 
 function rateJson({ rate, low, high }: Pick<GroupGrowth, "rate" | "low" | "high">): FleetRateJson {

@@ -28,13 +28,13 @@ const CALM_BY_WINDOW: readonly (readonly [Millis, number])[] = [
 /** If the interval includes significant growth, the window was too noisy to exclude it. */
 const MOST_OF_NOISY = 0.6;
 
-/** The rule's own weight, reduced if others contradict it. */
+/** The rule's own weight, reduced if others contradict it; 0 for a verdict that is none yet. */
 export function confidenceOf(
   decisive: Finding | null,
   findings: readonly Judged[],
   observations: Observations,
 ): number {
-  if (!decisive) {
+  if (!decisive || decisive.kind === "insufficient-evidence") {
     return 0;
   }
   const against = findings.filter(

@@ -1,10 +1,10 @@
 /** Recording a running process, and detaching from one: `tidemark attach`, `tidemark detach`. */
 import { diagnose } from "../../diagnose/index.js";
 import { readCommand, readStatus } from "../../linux/index.js";
-import { formatShare } from "../../model/base/numbers.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import type { DetachJson } from "../../model/documents/detach_document.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
+import { verdictText } from "../../model/documents/verdict_text.js";
 import {
   type AttachOptions,
   type AttachResult,
@@ -44,8 +44,8 @@ export function attachAndRecord(request: AttachRequest): Promise<AttachResult> {
   );
   const settled =
     forMs === "auto"
-      ? verdictIsSettled(({ kind, confidence }) => {
-          progress.verdict = `${kind} (${formatShare(confidence)} sure)`;
+      ? verdictIsSettled((verdict) => {
+          progress.verdict = verdictText(verdict);
         })
       : null;
   return record({

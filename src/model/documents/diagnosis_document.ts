@@ -130,7 +130,7 @@ export interface DiagnosisJson {
   window: WindowJson;
   verdict: {
     kind: VerdictKind;
-    /** Confidence in the kind, 0 to 1. */
+    /** Confidence in the kind, 0 to 1; 0 for `insufficient-evidence`. */
     confidence: number;
     /** One sentence. */
     summary: string;

@@ -128,7 +128,7 @@ function undiagnosed({ service, window }: ServiceEvidence): FleetDiagnosisJson {
     window: { ...window },
     verdict: {
       kind: "insufficient-evidence",
-      confidence: 0.5,
+      confidence: 0,
       summary: `${service} could not be diagnosed.`,
     },
     ...{ versions: [], oddInstances: [], suspects: [], forecast: [], evidence: [] },

@@ -23,7 +23,7 @@ export function VerdictMark({ verdict, of = 1 }: VerdictMarkProps) {
   return (
     <span
       className={`verdict-mark verdict-${moodOf(kind as VerdictKind)}`}
-      title={`${summary} (${formatShare(confidence)} sure)`}
+      title={confidence === 0 ? summary : `${summary} (${formatShare(confidence)} sure)`}
     >
       {kind}
       {share}
