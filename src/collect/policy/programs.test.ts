@@ -48,6 +48,37 @@ test("a master and its workers are one program, whatever the order of their pids
   expect(shape([...workers, python(9, 1, "shop")])).toEqual([[9, [9, 3, 12, 13], 40, false]]);
 });
 
+test("workers that run code of the program that started them belong to it, unless they name another service", () => {
+  const workers = [
+    "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=6, pipe_handle=8) --multiprocessing-fork",
+    "from multiprocessing.resource_tracker import main;main(5)",
+    "import sys;exec(eval(sys.stdin.readline()))",
+  ].map((code, i) => {
+    const none = { declared: identityOf({}, ""), identity: identityOf({}, "python3") };
+    return python(20 + i, 9, "", {
+      ...none,
+      command: ["/usr/bin/python3", "-s", "-X", "dev", "-c", code],
+    });
+  });
+  const loky = python(30, 9, "", {
+    declared: identityOf({}, ""),
+    identity: identityOf({}, "joblib.externals.loky.backend.popen_loky_posix"),
+    command: ["python3.12", "-m", "joblib.externals.loky.backend.popen_loky_posix", "--pipe", "7"],
+  });
+  const module = python(31, 9, "", {
+    declared: identityOf({}, ""),
+    identity: identityOf({}, "ipykernel_launcher"),
+    command: ["python3", "-m", "ipykernel_launcher", "-c", "x"],
+  });
+  const other = python(32, 9, "other", { command: ["python3", "-c", "serve()"] });
+  const root = python(9, 1, "shop");
+  expect(shape([root, ...workers, loky, module, other])).toEqual([
+    [9, [9, 20, 21, 22, 30], 50, true],
+    [31, [31], 10, false],
+    [32, [32], 10, false],
+  ]);
+});
+
 test("another service below is a program of its own, and so is another container", () => {
   const tree = [python(5, 1, "supervisor"), python(6, 5, "shop"), python(7, 6, "shop")];
   expect(shape(tree)).toEqual([

@@ -1,12 +1,14 @@
 /**
  * The programs of a host: a Python process with the Python processes below it that belong to the same service.
- * A master with its workers is one program and has one recording.
+ * A master with its workers is one program and has one recording, also if the workers are started with `python -c`, as
+ * multiprocessing's spawn and forkserver do.
  *
  *     supervisord ── shop (gunicorn) ── worker      two programs: supervisord alone, and shop with its workers
  *                                    └─ worker
  */
 import { type ScannedProcess, userName } from "../../linux/index.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
+import { runsCodeOfParent } from "../../model/profile/program_name.js";
 import { fits } from "../../model/settings/pattern.js";
 import type { ActionRule } from "./action_form.js";
 import {
@@ -79,8 +81,11 @@ export function programsOf(processes: readonly ScannedProcess[]): Program[] {
 }
 
 function isOfOneService(parent: ScannedProcess, child: ScannedProcess): boolean {
+  const isNamedAlike =
+    parent.identity.service === child.identity.service ||
+    (child.declared.service === "" && runsCodeOfParent(child.command));
   return (
-    parent.identity.service === child.identity.service &&
+    isNamedAlike &&
     parent.identity.version === child.identity.version &&
     parent.container === child.container
   );

@@ -1,5 +1,13 @@
 import { baseName } from "./frame_text.js";
 
+/** What an interpreter runs: a script, a module, or code that no file contains. */
+type Source =
+  | { readonly kind: "script" | "module"; readonly name: string }
+  | { readonly kind: "code" | "nothing" };
+
+/** joblib's own copy of loky, or loky itself. */
+const WORKER_MODULE = /(?:^|\.)loky\.backend\./;
+
 /**
  * A program's name by its argv: "app" of `python app.py`, "pytest" of `python -m pytest`. `absolute` resolves the
  * script's path if the folder that it is relative to is known: for `python .`, the folder gives the name.
@@ -9,24 +17,49 @@ export function programName(
   absolute: (word: string) => string = (word) => word,
 ): string {
   const program = baseName(command[0] ?? "program");
-  if (!/^python[\d.]*t?$/.test(program)) {
-    return withoutSuffix(program);
+  const source = sourceOf(command);
+  switch (source?.kind) {
+    case undefined:
+      return withoutSuffix(program);
+    case "script":
+      return withoutSuffix(baseName(absolute(source.name)));
+    case "module":
+      return source.name;
+    default:
+      return program;
+  }
+}
+
+/**
+ * Whether it is Python that runs code of the program that started it: `python -c CODE`, as multiprocessing (spawn,
+ * forkserver, its resource tracker), concurrent.futures and execnet start their workers, or a worker of joblib.
+ */
+export function runsCodeOfParent(command: readonly string[]): boolean {
+  const source = sourceOf(command);
+  return source?.kind === "code" || (source?.kind === "module" && WORKER_MODULE.test(source.name));
+}
+
+/** null for another program than Python. */
+function sourceOf(command: readonly string[]): Source | null {
+  if (!/^python[\d.]*t?$/.test(baseName(command[0] ?? ""))) {
+    return null;
   }
   for (let i = 1; i < command.length; i++) {
     const word = command[i] as string;
     if (word === "-m") {
-      return command[i + 1] ?? program;
+      const name = command[i + 1];
+      return name === undefined ? { kind: "nothing" } : { kind: "module", name };
     }
     if (word === "-c" || word === "-") {
-      return program;
+      return { kind: word === "-c" ? "code" : "nothing" };
     }
     if (word === "-W" || word === "-X") {
       i += 1;
     } else if (!word.startsWith("-")) {
-      return withoutSuffix(baseName(absolute(word)));
+      return { kind: "script", name: word };
     }
   }
-  return program;
+  return { kind: "nothing" };
 }
 
 function withoutSuffix(name: string): string {
