@@ -32,6 +32,7 @@ export {
   isPassing,
   levelAtEnd,
   membersOf,
+  pssOfTree,
   type TotalGrowth,
   totalGrowth,
 } from "./series/total_growth.js";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
-import { levelAtEnd, membersOf, totalGrowth } from "./total_growth.js";
+import { levelAtEnd, membersOf, pssOfTree, totalGrowth } from "./total_growth.js";
 
 const MIB = 2 ** 20;
 const TIMES = Float64Array.from({ length: 60 }, (_, second) => second * 1000);
@@ -49,4 +49,31 @@ test.each([
 
 test("without a process there is still one", () => {
   expect(membersOf([])).toBe(1);
+});
+
+test("between two readings of PSS, what RSS gains counts, unless processes start or end", () => {
+  const tree = (children: (i: number) => number) =>
+    series(1, {
+      children,
+      treeRssBytes: (i) => (i < 8 ? 100 + i : 50) * MIB,
+      treePssBytes: (i) => (i === 2 ? 70 * MIB : Number.NaN),
+    });
+  const course = (children: (i: number) => number) =>
+    [...pssOfTree(tree(children)).subarray(0, 9)].map((bytes) => bytes / MIB);
+  const none = Number.NaN;
+  expect(course(() => 3)).toEqual([none, none, 70, 71, 72, 73, 74, 75, 50]);
+  expect(course((i) => (i < 5 ? 3 : 4))).toEqual([none, none, 70, 71, 72, none, none, none, none]);
+  // Recordings without that figure.
+  expect(course(() => Number.NaN).filter((mib) => mib > 0)).toEqual([70]);
+});
+
+test("the level of a tree at its end is not that of a reading long ago", () => {
+  const children = {
+    ...root,
+    values: new Map(root.values).set(
+      "children",
+      TIMES.map(() => 1),
+    ),
+  };
+  expect(levelAtEnd(children, 2)).toEqual({ metric: "treePssBytes", bytes: (60 + 59 - 2) * MIB });
 });

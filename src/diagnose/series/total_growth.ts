@@ -75,6 +75,33 @@ export function measureName({ metric }: LevelAtEnd): string {
 }
 
 /**
+ * PSS of a tree at each time: where it was read, and between two readings as long as the number of processes stays the
+ * same. The kernel walks all pages for PSS, so it is read rarely; what RSS gains meanwhile is memory that no other
+ * process of the tree shares, unless processes were forked. NaN where it is unknown.
+ */
+export function pssOfTree({ values }: MemorySeries): Float64Array {
+  const [rss, pss, children] = [
+    values.get("treeRssBytes"),
+    values.get("treePssBytes"),
+    values.get("children"),
+  ];
+  let read = { pss: Number.NaN, rss: Number.NaN, children: Number.NaN };
+  let count = Number.NaN;
+  return Float64Array.from(pss ?? [], (own, i) => {
+    const resident = rss?.[i] ?? Number.NaN;
+    const now = children?.[i] ?? Number.NaN;
+    count = Number.isNaN(now) ? count : now;
+    if (own > 0) {
+      read = { pss: own, rss: resident, children: count };
+      return own;
+    }
+    return count === read.children && resident > 0
+      ? Math.min(resident, read.pss + Math.max(0, resident - read.rss))
+      : Number.NaN;
+  });
+}
+
+/**
  * PSS of a tree, if it was read while the processes were not much smaller than at their peak; otherwise RSS. PSS is
  * polled rarely; the RSS of the remaining processes at the end bounds it. A process that is ending shows 0 bytes for
  * a moment, which does not count.
@@ -83,7 +110,7 @@ export function levelAtEnd(series: MemorySeries, members: number): LevelAtEnd {
   const last = (metric: Metric) =>
     series.values.get(metric)?.findLast((reading) => reading > 0) ?? 0;
   const rss = last("treeRssBytes") || last("rssBytes");
-  const pss = last("treePssBytes");
+  const pss = pssOfTree(series).findLast((reading) => reading > 0) ?? 0;
   return members > 1 && pss > 0 && wasPssReadNearPeak(series)
     ? { metric: "treePssBytes", bytes: rss > 0 ? Math.min(pss, rss) : pss }
     : { metric: members > 1 ? "treeRssBytes" : "rssBytes", bytes: rss };

@@ -2,6 +2,7 @@ import {
   isPassing,
   levelAtEnd,
   membersOf,
+  pssOfTree,
   type TotalGrowth,
   totalGrowth,
 } from "../../diagnose/index.js";
@@ -232,7 +233,7 @@ function rssWhenKilled({ memoryEnds }: Recording, pid: Pid): Bytes {
 function treePss(recording: Recording): Pick<SummaryJson, "pss"> {
   const [root] = recording.series;
   const end = root === undefined ? null : levelAtEnd(root, membersIn(recording));
-  const { value, timeMs } = highest(root, "treePssBytes");
+  const { value, timeMs } = root === undefined ? NOTHING : highestOf(root.timesMs, pssOfTree(root));
   return end?.metric === "treePssBytes"
     ? { pss: { peakBytes: value, peakMs: timeMs, endBytes: end.bytes } }
     : {};
@@ -249,12 +250,18 @@ function highest(
   series: MemorySeries | undefined,
   metric: Metric,
 ): { value: Bytes; timeMs: TimeMs } {
-  let value = 0;
-  let timeMs = 0;
-  series?.values.get(metric)?.forEach((reading, i) => {
+  const values = series?.values.get(metric);
+  return series === undefined || values === undefined ? NOTHING : highestOf(series.timesMs, values);
+}
+
+const NOTHING = { value: 0, timeMs: 0 };
+
+function highestOf(timesMs: Float64Array, values: Float64Array) {
+  let { value, timeMs } = NOTHING;
+  values.forEach((reading, i) => {
     if (reading > value) {
       value = reading;
-      timeMs = float64At(series.timesMs, i);
+      timeMs = float64At(timesMs, i);
     }
   });
   return { value, timeMs };
@@ -267,7 +274,8 @@ function lastReading(series: MemorySeries | undefined, metric: Metric): number |
 
 /** PSS is polled rarely; the RSS of the remaining processes at the end bounds it. */
 function lastPss(series: MemorySeries | undefined): number | null {
-  const pss = lastReading(series, "treePssBytes");
+  const pss =
+    series === undefined ? null : (pssOfTree(series).findLast((reading) => reading > 0) ?? null);
   const rss = lastReading(series, "treeRssBytes");
   return pss === null || rss === null ? pss : Math.min(pss, rss);
 }
@@ -320,7 +328,7 @@ function shownReadings(
   if (root === undefined || end.metric !== "treePssBytes" || metric === "treePssBytes") {
     return { values: readings.values, baseline };
   }
-  const values = Array.from(root.values.get("treePssBytes") ?? []).filter((reading) => reading > 0);
+  const values = Array.from(pssOfTree(root)).filter((reading) => reading > 0);
   // The first third of a window is start-up.
   return { values, baseline: values[Math.floor(values.length / 3)] ?? 0 };
 }
