@@ -108,21 +108,26 @@ async function open(page: Page, ...names: RegExp[]): Promise<void> {
 describe("the page of a heap", () => {
   test("the tree leads to the holder, the map and the breadcrumbs follow", () =>
     using(openFile(pages.heap), async (page) => {
-      expect(await page.title()).toBe("heap of <svc> - Tidemark");
-      const before = Number(await map(page).getAttribute("data-tiles"));
-      expect(before).toBeGreaterThan(20);
+      await expect.poll(() => page.title()).toBe("heap of <svc> - Tidemark");
+      const tiles = async () => Number(await map(page).getAttribute("data-tiles"));
+      await expect.poll(tiles).toBeGreaterThan(20);
+      const before = await tiles();
       await open(page, /^\S*\s*module __main__/, /^\S*\s*CACHE/, /\.hits/);
       const details = page.getByTestId("heap-details");
-      expect(await words(details)).toMatch(
-        /^module __main__ → CACHE → \.hits dict retains \d.*MiB .* in 1[12]\d k objects;.* at 0x/,
-      );
-      expect(await words(crumbs(page))).toMatch(/All.*module __main__.*›\s*CACHE ›\s*\.hits/);
+      await expect
+        .poll(() => words(details))
+        .toMatch(
+          /^module __main__ → CACHE → \.hits dict retains \d.*MiB .* in 1[12]\d k objects;.* at 0x/,
+        );
+      await expect
+        .poll(() => words(crumbs(page)))
+        .toMatch(/All.*module __main__.*›\s*CACHE ›\s*\.hits/);
       await expect.poll(() => map(page).getAttribute("aria-label")).toContain(".hits");
-      expect(await words(line(page, /30\.0 k × list/))).toMatch(/MiB/);
+      await expect.poll(() => words(line(page, /30\.0 k × list/))).toMatch(/MiB/);
       await map(page).press("Backspace");
       await expect.poll(() => words(crumbs(page))).toMatch(/CACHE \S+ MiB, \d+ %$/);
       await crumbs(page).getByRole("button", { name: /^All/ }).click();
-      await expect.poll(() => map(page).getAttribute("data-tiles")).toBe(String(before));
+      await expect.poll(tiles).toBe(before);
     }));
 
   test("a click on a rectangle zooms into it", () =>
@@ -135,9 +140,9 @@ describe("the page of a heap", () => {
       await expect
         .poll(() => words(page.getByTestId("heap-details")))
         .toMatch(/CACHE → \.(hits|pages)/);
-      expect(await page.locator("[role=treeitem][aria-selected=true]").count()).toBe(1);
+      await expect.poll(() => page.locator("[role=treeitem][aria-selected=true]").count()).toBe(1);
       await map(page).hover({ position: { x: width / 2, y: height / 2 } });
-      expect(await words(page.locator(".heap-selected"))).toMatch(/(B|iB), .* of all$/);
+      await expect.poll(() => words(page.locator(".heap-selected"))).toMatch(/(B|iB), .* of all$/);
     }));
 
   test("a list of buffers is filled by them", () =>
@@ -152,19 +157,21 @@ describe("the page of a heap", () => {
         .sort((a, b) => b - a);
       expect(sizes).toHaveLength(5);
       const { width, height } = await boxOf(map(page));
-      const filled = await map(page).evaluate((node) => {
-        const canvas = node as HTMLCanvasElement;
-        const context = canvas.getContext("2d", { willReadFrequently: true });
-        const data = context?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
-        const counts = new Map<string, number>();
-        for (let at = 0; at < data.length; at += 4) {
-          const colour = data.slice(at, at + 3).join();
-          counts.set(colour, (counts.get(colour) ?? 0) + 1);
-        }
-        return Math.max(...counts.values());
-      });
-      // Five bytearrays of one colour, nearly all of the list: all but gaps, names and the head.
-      expect(filled / (width * height)).toBeGreaterThan(0.85);
+      const filled = () =>
+        map(page).evaluate((node) => {
+          const canvas = node as HTMLCanvasElement;
+          const context = canvas.getContext("2d", { willReadFrequently: true });
+          const data = context?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
+          const counts = new Map<string, number>();
+          for (let at = 0; at < data.length; at += 4) {
+            const colour = data.slice(at, at + 3).join();
+            counts.set(colour, (counts.get(colour) ?? 0) + 1);
+          }
+          return Math.max(...counts.values());
+        });
+      // Five bytearrays of one colour, nearly all of the list: all but gaps, names and the head. The map is drawn
+      // after it is named.
+      await expect.poll(async () => (await filled()) / (width * height)).toBeGreaterThan(0.85);
     }));
 
   test("types are searched and sorted; a selected one shows its paths from roots", () =>
@@ -178,20 +185,20 @@ describe("the page of a heap", () => {
       await expect.poll(first).toMatch(/^__main__\.Session 2,000 /);
       await grid.getByRole("row").nth(1).click();
       const places = page.getByTestId("heap-places");
-      expect(await words(places)).toContain(
-        "module __main__ → SESSIONS → 2,000 × __main__.Session",
-      );
+      await expect
+        .poll(() => words(places))
+        .toContain("module __main__ → SESSIONS → 2,000 × __main__.Session");
       await places.getByRole("button", { name: /SESSIONS/ }).click();
-      expect(await words(page.getByTestId("heap-details"))).toMatch(
-        /SESSIONS → 2,000 × __main__\.Session __main__\.Session retains/,
-      );
+      await expect
+        .poll(() => words(page.getByTestId("heap-details")))
+        .toMatch(/SESSIONS → 2,000 × __main__\.Session __main__\.Session retains/);
       await page.getByLabel("Search types").fill("float");
       await grid
         .getByRole("row")
         .filter({ hasText: /^float/ })
         .click();
       await expect.poll(() => words(places)).toMatch(/30\.0 k objects .*CACHE → \.hits → 30\.0 k/);
-      expect(await words(places)).toMatch(/40\.0 k objects .*SESSIONS.* → … float/);
+      await expect.poll(() => words(places)).toMatch(/40\.0 k objects .*SESSIONS.* → … float/);
       await page.getByLabel("Search types").fill("no such type");
       await expect
         .poll(() => words(page.locator(".heap-types")))
@@ -202,8 +209,8 @@ describe("the page of a heap", () => {
     using(openFile(pages.heap), async (page) => {
       const holders = page.getByRole("grid", { name: "Holders" });
       await holders.getByRole("row").filter({ hasText: "CACHE → .hits" }).first().click();
-      expect(await words(page.getByTestId("heap-details"))).toContain("CACHE → .hits");
-      expect(await words(page.getByLabel("Holders").first())).toContain("MiB");
+      await expect.poll(() => words(page.getByTestId("heap-details"))).toContain("CACHE → .hits");
+      await expect.poll(() => words(page.getByLabel("Holders").first())).toContain("MiB");
     }));
 
   test("rows add up to the whole, and a chain of 20,000 leaves room for the rest", () => {
@@ -233,8 +240,9 @@ describe("the page of a heap", () => {
   test("on a phone, in the dark", () =>
     using(openFile(pages.heap, { ...PHONE, colorScheme: "dark" }), async (page) => {
       await noSidewaysScroll(page);
-      const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-      expect(ground).toBe("rgb(13, 18, 22)");
+      await expect
+        .poll(() => page.evaluate(() => getComputedStyle(document.body).backgroundColor))
+        .toBe("rgb(13, 18, 22)");
       await page.getByRole("button", { name: "Light colours" }).click();
       await open(page, /^\S*\s*module __main__/);
       await expect.poll(() => map(page).getAttribute("aria-label")).toContain("module __main__");
@@ -252,15 +260,17 @@ describe("the page of a heap", () => {
     return using(
       writeReport(page, path, noProgress, template).then(() => openFile(path)),
       async (opened) => {
-        expect(await words(opened.locator("body"))).toContain("need 9 TiB");
-        expect(await words(opened.locator("main"))).toMatch(/No object graph.*Types.*dict/);
+        await expect.poll(() => words(opened.locator("body"))).toContain("need 9 TiB");
+        await expect
+          .poll(() => words(opened.locator("main")))
+          .toMatch(/No object graph.*Types.*dict/);
       },
     );
   });
 
   test("a report document still opens as a report", () =>
     using(openReport(serviceReport()), async (page) => {
-      expect(await words(page.locator("header"))).toContain("Peak RSS");
+      await expect.poll(() => words(page.locator("header"))).toContain("Peak RSS");
     }));
 });
 
@@ -277,7 +287,9 @@ describe("the page of two heaps", () => {
     using(openFile(pages.diff), async (page) => {
       const types = page.getByRole("region", { name: "By type" });
       const holders = page.getByRole("region", { name: "By holder" });
-      expect(await words(holders)).toMatch(/module __main__ → SESSIONS dict grew \+.* \+3,000/);
+      await expect
+        .poll(() => words(holders))
+        .toMatch(/module __main__ → SESSIONS dict grew \+.* \+3,000/);
       await page.getByRole("button", { name: /^appeared/ }).click();
       await expect.poll(() => words(types)).toMatch(/__main__\.Newcomer appeared \+.* \+5,000/);
       await page.getByRole("button", { name: /^went/ }).click();
@@ -293,7 +305,9 @@ describe("the page of two heaps", () => {
   test("on a phone", () =>
     using(openFile(pages.diff, PHONE), async (page) => {
       await noSidewaysScroll(page);
-      expect(await words(page.getByRole("region", { name: "By type" }))).toContain("Session");
+      await expect
+        .poll(() => words(page.getByRole("region", { name: "By type" })))
+        .toContain("Session");
     }));
 });
 
@@ -311,7 +325,7 @@ describe("-o", () => {
     await run(tidemark, ["heap", "diff", files.a, files.b, "-o", diff, "--quiet"]);
     for (const path of [page, diff]) {
       await using(openFile(path), async (opened) => {
-        expect(await words(opened.locator("main"))).toContain("SESSIONS");
+        await expect.poll(() => words(opened.locator("main"))).toContain("SESSIONS");
       });
     }
     const before = readFileSync(files.a);

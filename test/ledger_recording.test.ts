@@ -81,8 +81,7 @@ test("the parts of a recorded ledger are those of RSS at that time", async () =>
     const opened = await browser.newPage();
     await opened.goto(pathToFileURL(page).href);
     const panel = opened.getByRole("region", { name: "Ledger" });
-    await panel.waitFor({ timeout: 60_000 });
-    expect(await panel.innerText()).toMatch(/RSS by part.*python\.used.*malloc\.used/s);
+    await expect.poll(() => panel.innerText()).toMatch(/RSS by part.*python\.used.*malloc\.used/s);
   } finally {
     await browser.close();
   }
@@ -110,7 +109,6 @@ test.skipIf(environment.packagesPython === null)(
     program.stdin?.end();
     await ended;
   },
-  60_000,
 );
 
 function hasLedger(recording: string): boolean {

@@ -41,11 +41,11 @@ describe("the text of the page", () => {
         "history.py:41",
         "50 %",
       ]) {
-        expect(await words(head)).toContain(said);
+        await expect.poll(() => words(head)).toContain(said);
       }
       await page.getByText("What could not be seen").click();
       await expect.poll(() => words(head)).toContain("started with a cleared environment");
-      expect(await page.title()).toBe("serve.tidemark - Tidemark");
+      await expect.poll(() => page.title()).toBe("serve.tidemark - Tidemark");
     }));
 
   test("a run that freed its memory starts at its largest snapshot, and an empty end is reported", () => {
@@ -61,8 +61,8 @@ describe("the text of the page", () => {
     const end: ProfileSnapshot = { ...last, timeMs: last.timeMs + 1000, sites };
     return using(openReport({ ...report, snapshots: [...report.snapshots, end] }), async (page) => {
       const head = page.locator("header");
-      expect(await words(head)).toContain("256 MiB (50 %) live at +10:00 from remember");
-      expect(await words(head)).toMatch(/512 MiB ± \S+ MiB at \+10:00/);
+      await expect.poll(() => words(head)).toContain("256 MiB (50 %) live at +10:00 from remember");
+      await expect.poll(() => words(head)).toMatch(/512 MiB ± \S+ MiB at \+10:00/);
       await page.getByLabel("At", { exact: true }).selectOption({ label: "+10:01 (end)" });
       await expect
         .poll(() => words(head))
@@ -76,10 +76,10 @@ describe("the text of the page", () => {
   test("missing PSS, missing samples and missing readings are named", () =>
     using(openReport(serviceReport({ withPss: false, withSamples: false })), async (page) => {
       const body = page.locator("body");
-      expect(await words(body)).toContain("PSS could not be read");
+      await expect.poll(() => words(body)).toContain("PSS could not be read");
       for (const tab of ["Flame graph", "Sites", "Ages", "Lifetimes"]) {
         await page.getByRole("tab", { name: tab }).click();
-        expect(await words(page.getByRole("tabpanel"))).toContain("No samples");
+        await expect.poll(() => words(page.getByRole("tabpanel"))).toContain("No samples");
       }
     }));
 
@@ -90,9 +90,9 @@ describe("the text of the page", () => {
     return using(
       openReport({ ...report, title: name, tables: { ...report.tables, strings } }),
       async (page) => {
-        expect(await page.title()).toContain(name);
+        await expect.poll(() => page.title()).toContain(name);
         await page.getByRole("tab", { name: "Sites" }).click();
-        expect(await words(page.getByRole("tabpanel"))).toContain(name);
+        await expect.poll(() => words(page.getByRole("tabpanel"))).toContain(name);
       },
     );
   });
@@ -103,18 +103,18 @@ describe("flame graph", () => {
     using(openReport(serviceReport()), async (page) => {
       await clickFlame(page, 5, 0.25);
       await expect.poll(() => words(details(page))).toContain("remember");
-      expect(await words(page.getByTestId("source"))).toBe("/srv/app/history.py:41");
-      expect(await words(page.getByTestId("selected-value"))).toBe("256 MiB");
-      expect(await page.getByTestId("source-link").getAttribute("href")).toBe(
-        "vscode://file/srv/app/history.py:41",
-      );
+      await expect.poll(() => words(page.getByTestId("source"))).toBe("/srv/app/history.py:41");
+      await expect.poll(() => words(page.getByTestId("selected-value"))).toBe("256 MiB");
+      await expect
+        .poll(() => page.getByTestId("source-link").getAttribute("href"))
+        .toBe("vscode://file/srv/app/history.py:41");
       // Zoomed: what was at the left quarter now fills the width.
       await clickFlame(page, 5, 0.95);
-      expect(await words(details(page))).toContain("remember");
+      await expect.poll(() => words(details(page))).toContain("remember");
       await page.getByRole("navigation", { name: "Zoom" }).getByText("all live bytes").click();
       await clickFlame(page, 4, 0.7);
-      expect(await words(details(page))).toContain("read_weights");
-      expect(await words(details(page))).toContain("native 100 %");
+      await expect.poll(() => words(details(page))).toContain("read_weights");
+      await expect.poll(() => words(details(page))).toContain("native 100 %");
     }));
 
   test("the link to the editor follows the reader's template, and runs no script", () =>
@@ -152,7 +152,7 @@ describe("flame graph", () => {
       await expect.poll(() => words(details(page))).toContain("remember");
       await clickFlame(page, 5, 0.5);
       await expect.poll(() => words(details(page))).toContain("<module>");
-      expect(await words(page.getByTestId("selected-value"))).toBe("256 MiB");
+      await expect.poll(() => words(page.getByTestId("selected-value"))).toBe("256 MiB");
     }));
 
   test("roots below: the same graph, upside down", () =>
@@ -171,7 +171,7 @@ describe("flame graph", () => {
         await clickFlame(page, 0, 0.5);
         return words(page.getByTestId("selected-value"));
       };
-      expect(await whole()).toBe("512 MiB");
+      await expect.poll(() => whole()).toBe("512 MiB");
       await page.getByRole("button", { name: "Allocated" }).click();
       await expect.poll(whole).toBe("13.2 GiB");
       await page.getByRole("button", { name: "Live" }).click();
@@ -211,9 +211,9 @@ describe("flame graph", () => {
       await page.keyboard.press("Home");
       await expect.poll(() => words(crumbs)).toBe("all live bytes");
       await page.keyboard.press("2");
-      expect(await page.getByRole("tab", { name: "Sites" }).getAttribute("aria-selected")).toBe(
-        "true",
-      );
+      await expect
+        .poll(() => page.getByRole("tab", { name: "Sites" }).getAttribute("aria-selected"))
+        .toBe("true");
       await page.keyboard.press("?");
       await expect.poll(() => words(page.getByRole("dialog"))).toContain("Keyboard");
       await page.keyboard.press("Escape");
@@ -245,14 +245,14 @@ describe("a file of another tool", () => {
         for (const { liveBytes, function: name } of lines.slice(0, 2)) {
           expect(head).toMatch(new RegExp(`${formatBytes(liveBytes)} \\(.*?${name}`));
         }
-        expect(await page.getByLabel("Thread", { exact: true }).count()).toBe(0);
+        await expect.poll(() => page.getByLabel("Thread", { exact: true }).count()).toBe(0);
         await page.getByRole("tab", { name: "Source" }).click();
         const view = page.getByRole("tabpanel");
-        expect(await words(view)).toContain("sampled.py");
+        await expect.poll(() => words(view)).toContain("sampled.py");
         const bar = view.locator(".source-allocates .source-bar span").first();
-        expect(await bar.getAttribute("title")).toMatch(
-          name.includes("python") ? /^Python .*, native / : /allocator is unknown$/,
-        );
+        await expect
+          .poll(() => bar.getAttribute("title"))
+          .toMatch(name.includes("python") ? /^Python .*, native / : /allocator is unknown$/);
       });
     },
   );
@@ -261,22 +261,24 @@ describe("a file of another tool", () => {
     const { recording, report } = await importedReport("massif.out", null);
     const [first] = linesDocument(recording, "end", undefined).lines;
     await using(openReport(report), async (page) => {
-      expect(await words(page.locator(".timeline-legend"))).toMatch(/^live bytes/);
+      await expect.poll(() => words(page.locator(".timeline-legend"))).toMatch(/^live bytes/);
       expect(await words(page.locator("figure.timeline"))).not.toMatch(/RSS|PSS/);
       await page.getByRole("tab", { name: "Sites" }).click();
       const peak = formatBytes(first?.liveBytesAtPeak ?? 0);
-      expect(await words(page.getByRole("tabpanel"))).toContain(peak);
+      await expect.poll(() => words(page.getByRole("tabpanel"))).toContain(peak);
     });
   });
 
   test("without its program: the page gives the reason", async () => {
     const { report } = await importedReport("memray-13.bin", null);
     await using(openReport(report), async (page) => {
-      expect(await page.getByRole("tab", { name: "Source" }).count()).toBe(0);
+      await expect.poll(() => page.getByRole("tab", { name: "Source" }).count()).toBe(0);
       await page.locator(".limits summary").click();
-      expect(await words(page.locator(".limits"))).toMatch(
-        /no source text: \S*\/sampled\.py is not a readable text file.*folder that sampled\.py is relative to/,
-      );
+      await expect
+        .poll(() => words(page.locator(".limits")))
+        .toMatch(
+          /no source text: \S*\/sampled\.py is not a readable text file.*folder that sampled\.py is relative to/,
+        );
     });
   });
 

@@ -87,24 +87,24 @@ describe("a recording of a program that leaks", () => {
       const parts = await words(part(page, "Growth by part"));
       expect(parts).toMatch(/anonymous \S+ MiB \+\S+ MiB\/h/);
       const rules = part(page, "Evidence").getByRole("listitem");
-      expect(await rules.count()).toBe(said.evidence.length);
-      expect(await words(rules.first())).toMatch(/^leak /);
+      await expect.poll(() => rules.count()).toBe(said.evidence.length);
+      await expect.poll(() => words(rules.first())).toMatch(/^leak /);
       const suspects = page.getByLabel(/^Suspect \d+$/);
-      expect(await suspects.count()).toBe(said.suspects.length);
+      await expect.poll(() => suspects.count()).toBe(said.suspects.length);
       for (const { advice } of said.suspects) {
         for (const { id, text } of advice) {
-          expect(await words(part(page, "Advice"))).toContain(`${text} ${id}`);
+          await expect.poll(() => words(part(page, "Advice"))).toContain(`${text} ${id}`);
         }
       }
-      expect(await words(part(page, "Advice"))).toMatch(/Before .+ After /);
+      await expect.poll(() => words(part(page, "Advice"))).toMatch(/Before .+ After /);
       for (const limit of said.limits) {
-        expect(await words(part(page, "What could not be seen"))).toContain(limit);
+        await expect.poll(() => words(part(page, "What could not be seen"))).toContain(limit);
       }
     }));
 
   test("the header shows the verdict and links to the tab", () =>
     using(open(PHONE), async (page) => {
-      expect(await words(page.locator("header"))).toContain(said.verdict.summary);
+      await expect.poll(() => words(page.locator("header"))).toContain(said.verdict.summary);
       await page.getByRole("button", { name: "Why, and what to do" }).click();
       await part(page, "Verdict").waitFor();
       await expect
@@ -118,14 +118,18 @@ describe("a recording of a program that leaks", () => {
       const json = said.suspects.find(({ stack }) => stack.some((f) => f.function === "login"));
       const suspect = part(page, `Suspect ${json?.rank}`);
       const frames = suspect.locator(".suspect-stack > .stack-frames");
-      expect(await words(frames)).toBe("login leaky.py:5 handle leaky.py:9 <module> leaky.py:14");
+      await expect
+        .poll(() => words(frames))
+        .toBe("login leaky.py:5 handle leaky.py:9 <module> leaky.py:14");
       await suspect.getByText(/^Full stack, \d+ frames$/).click();
       await expect.poll(() => words(suspect)).toContain("decoder.py");
       const holder = said.suspects.find(({ rank }) => rank === json?.rank)?.holder;
       expect(holder?.path).toContain("sessions");
-      expect(await words(suspect.locator(".held"))).toMatch(/sessions a dict of \S+ entries/);
+      await expect
+        .poll(() => words(suspect.locator(".held")))
+        .toMatch(/sessions a dict of \S+ entries/);
       const bars = suspect.getByRole("img", { name: /older than/ });
-      expect(await bars.locator("i").count()).toBe(json?.ages.length);
+      await expect.poll(() => bars.locator("i").count()).toBe(json?.ages.length);
       const course = suspect.getByRole("img", { name: / at \+/ });
       const points = (await course.locator("polyline").getAttribute("points"))?.split(" ");
       expect(points).toHaveLength(json?.history.length ?? 0);
@@ -138,7 +142,7 @@ describe("a recording of a program that leaks", () => {
       await noSidewaysScroll(page);
       await page.keyboard.press("t");
       await noSidewaysScroll(page);
-      expect(await page.getByLabel("Search functions and files").count()).toBe(0);
+      await expect.poll(() => page.getByLabel("Search functions and files").count()).toBe(0);
     }));
 });
 
@@ -152,9 +156,9 @@ describe("every verdict", () => {
   test("a steady program has no suspect and nothing to fix", () =>
     using(openDiagnosis("anonRssBytes 60\nsite parse churns 30"), async (page) => {
       await openTab(page);
-      expect(await words(part(page, "Verdict"))).toContain("steady");
-      expect(await words(part(page, "Suspects"))).toContain("names no allocation site");
-      expect(await words(part(page, "Advice"))).toContain("nothing to fix");
+      await expect.poll(() => words(part(page, "Verdict"))).toContain("steady");
+      await expect.poll(() => words(part(page, "Suspects"))).toContain("names no allocation site");
+      await expect.poll(() => words(part(page, "Advice"))).toContain("nothing to fix");
     }));
 
   test("insufficient-evidence: what would settle it, without another process's command", () =>
@@ -162,7 +166,7 @@ describe("every verdict", () => {
       await openTab(page);
       const verdict = await words(part(page, "Verdict"));
       expect(verdict).toContain("insufficient-evidence");
-      expect(await words(part(page, "Advice"))).toContain("Watch longer");
+      await expect.poll(() => words(part(page, "Advice"))).toContain("Watch longer");
       expect(await words(part(page, "Advice"))).not.toContain("4242");
       const limits = await words(part(page, "What could not be seen"));
       expect(limits).toContain("No agent ran");
@@ -189,9 +193,9 @@ describe("every verdict", () => {
       expect(verdict).toContain("4.00 KiB of the program's work");
       expect(known.suspects.map(({ pid }) => pid)).toEqual([42, 43]);
       expect(await words(part(page, "Suspect 1"))).not.toContain("process 42");
-      expect(await words(part(page, "Suspect 2"))).toContain("process 43");
-      expect(await words(part(page, "Suspect 2"))).toContain("The holder is unknown");
-      expect(await words(part(page, "Advice"))).toContain("for suspect 1, 2");
+      await expect.poll(() => words(part(page, "Suspect 2"))).toContain("process 43");
+      await expect.poll(() => words(part(page, "Suspect 2"))).toContain("The holder is unknown");
+      await expect.poll(() => words(part(page, "Advice"))).toContain("for suspect 1, 2");
     });
   });
 
@@ -201,10 +205,10 @@ describe("every verdict", () => {
       holder parse held=40 path=app>.history entries=900 putter=keep`;
     await using(openDiagnosis(put), async (page) => {
       await openTab(page);
-      expect(await words(part(page, "Suspect 1"))).toMatch(
-        /stored there; allocated by other suspects.*keep.*\.history/,
-      );
-      expect(await words(part(page, "Suspect 2"))).toContain("parse");
+      await expect
+        .poll(() => words(part(page, "Suspect 1")))
+        .toMatch(/stored there; allocated by other suspects.*keep.*\.history/);
+      await expect.poll(() => words(part(page, "Suspect 2"))).toContain("parse");
     });
     const read = `anonRssBytes 400
       child 43 rssBytes 400
@@ -215,9 +219,11 @@ describe("every verdict", () => {
       site rank passes 3/s pid=43`;
     await using(openDiagnosis(read), async (page) => {
       await openTab(page);
-      expect(await words(part(page, "Suspect 2"))).toMatch(
-        /become private: 100 % of all reads of objects created before the fork.*process 43.*rank/,
-      );
+      await expect
+        .poll(() => words(part(page, "Suspect 2")))
+        .toMatch(
+          /become private: 100 % of all reads of objects created before the fork.*process 43.*rank/,
+        );
     });
   });
 
@@ -231,10 +237,10 @@ describe("every verdict", () => {
     const snapshot = async (page: Page) => {
       await openTab(page);
       const rows = part(page, "Objects that grew in number").getByRole("row");
-      expect(await rows.count()).toBe(2);
-      expect(await words(rows.nth(1))).toMatch(
-        /^app\.Long\S+ 34,603 \+29,360 33\.0 MiB \+28\.0 MiB$/,
-      );
+      await expect.poll(() => rows.count()).toBe(2);
+      await expect
+        .poll(() => words(rows.nth(1)))
+        .toMatch(/^app\.Long\S+ 34,603 \+29,360 33\.0 MiB \+28\.0 MiB$/);
       await noSidewaysScroll(page);
     };
     return using(open(DESKTOP), snapshot).then(() => using(open(PHONE), snapshot));
@@ -247,7 +253,7 @@ describe("every verdict", () => {
       const page = { ...serviceReport(), diagnosis: diagnosisPage({ ...diagnosis, verdict }) };
       await using(openReport(page), async (page) => {
         await openTab(page);
-        expect(await words(part(page, "Verdict"))).toContain(kind);
+        await expect.poll(() => words(part(page, "Verdict"))).toContain(kind);
       });
     }
   });
@@ -267,15 +273,15 @@ describe("every verdict", () => {
     const report = { ...serviceReport(), diagnosis: diagnosisPage(diagnosis) };
     return using(openReport(report, PHONE), async (page) => {
       await openTab(page);
-      expect(await words(part(page, "Suspect 1"))).toContain(name);
-      expect(await words(part(page, "Suspect 1"))).toContain("Ages are unknown");
+      await expect.poll(() => words(part(page, "Suspect 1"))).toContain(name);
+      await expect.poll(() => words(part(page, "Suspect 1"))).toContain("Ages are unknown");
       await noSidewaysScroll(page);
     });
   });
 
   test("a report without a verdict has no such tab", () =>
     using(openReport(serviceReport()), async (page) => {
-      expect(await page.getByRole("tab").count()).toBe(5);
+      await expect.poll(() => page.getByRole("tab").count()).toBe(5);
       await page.keyboard.press("6");
       expect(
         await page.getByRole("tab", { name: "Flame graph" }).getAttribute("aria-selected"),

@@ -129,7 +129,7 @@ export async function words(locator: Locator): Promise<string> {
 }
 
 export const details = (page: Page) => page.locator("#flame-selected");
-export const noSidewaysScroll = async (page: Page) =>
-  expect(
-    await page.evaluate(() => document.documentElement.scrollWidth - innerWidth),
-  ).toBeLessThanOrEqual(0);
+export const noSidewaysScroll = (page: Page) =>
+  expect
+    .poll(() => page.evaluate(() => document.documentElement.scrollWidth - innerWidth))
+    .toBeLessThanOrEqual(0);

@@ -51,7 +51,7 @@ describe("timeline", () => {
       const clock = (ms: number) =>
         page.evaluate((at) => new Date(at).toTimeString().slice(0, 5), ms);
       await expect.poll(() => words(readout)).toMatch(/^\+5:\d\d ?\d\d:\d\d:\d\d/);
-      expect(await words(readout)).toContain(await clock(start + 300_000));
+      await expect.poll(() => words(readout)).toContain(await clock(start + 300_000));
     }));
 
   test("a drag compares two times; the wider rectangle is what grew", () =>
@@ -63,10 +63,10 @@ describe("timeline", () => {
       await page.mouse.move(x + 0.995 * width, y + 60, { steps: 4 });
       await page.mouse.up();
       await expect.poll(() => words(page.locator(".difference"))).toContain("A +1:00 → B +10:00");
-      expect(await words(page.locator(".difference"))).toContain("+252 MiB");
+      await expect.poll(() => words(page.locator(".difference"))).toContain("+252 MiB");
       await clickFlame(page, 5, 0.5);
       await expect.poll(() => words(details(page))).toContain("remember");
-      expect(await words(details(page))).toContain("27.4 MiB → 256 MiB, +229 MiB");
+      await expect.poll(() => words(details(page))).toContain("27.4 MiB → 256 MiB, +229 MiB");
       await page.getByLabel("Width", { exact: true }).selectOption("before");
       await clickFlame(page, 4, 0.4);
       await expect.poll(() => words(details(page))).toContain("read_weights");
@@ -87,12 +87,10 @@ describe("timeline", () => {
       for (const part of [0.2, 0.4, 0.7, 0.995]) {
         await touch("touchMove", [[x + part * width, y + 60]]);
       }
-      expect(
-        await page
-          .locator(".u-select")
-          .first()
-          .evaluate((one) => one.clientWidth),
-      ).toBeGreaterThan(width / 2);
+      const selected = page.locator(".u-select").first();
+      await expect
+        .poll(() => selected.evaluate((one) => one.clientWidth))
+        .toBeGreaterThan(width / 2);
       await touch("touchEnd", []);
       await expect.poll(() => words(page.locator(".difference"))).toContain("A +1:00 → B +10:00");
 
@@ -102,7 +100,7 @@ describe("timeline", () => {
       }
       await touch("touchEnd", []);
       await expect.poll(() => page.evaluate(() => scrollY)).toBeGreaterThan(0);
-      expect(await words(page.locator(".difference"))).toContain("A +1:00 → B +10:00");
+      await expect.poll(() => words(page.locator(".difference"))).toContain("A +1:00 → B +10:00");
     }));
 });
 
@@ -111,10 +109,10 @@ describe("tables", () => {
     using(openReport(serviceReport()), async (page) => {
       await page.getByRole("tab", { name: "Sites" }).click();
       const first = page.locator("[role=grid] [aria-rowindex='2']");
-      expect(await words(first)).toContain("remember");
+      await expect.poll(() => words(first)).toContain("remember");
       await page.getByRole("columnheader", { name: "Allocated" }).getByRole("button").click();
       await expect.poll(() => words(first)).toContain("matmul");
-      expect(await words(first)).toContain("8.89 GiB");
+      await expect.poll(() => words(first)).toContain("8.89 GiB");
       await page.getByLabel("Search functions and files").fill("tokens");
       await expect.poll(() => page.locator("[role=grid] [aria-rowindex]").count()).toBe(1);
       await first.click();
@@ -130,14 +128,14 @@ describe("tables", () => {
     return using(openReport({ ...serviceReport(), sources }), async (page) => {
       await page.getByRole("tab", { name: "Source" }).click();
       const lines = page.getByRole("table");
-      expect(await words(lines)).toContain("line 41 <b>");
+      await expect.poll(() => words(lines)).toContain("line 41 <b>");
       const bytes = page.locator(".source-allocates").first();
-      expect(await words(bytes)).toMatch(/256 MiB 41 line 41/);
+      await expect.poll(() => words(bytes)).toMatch(/256 MiB 41 line 41/);
       const before = await words(bytes);
       await page.getByText("Allocated", { exact: true }).click();
       await expect.poll(() => words(bytes)).not.toBe(before);
       await page.getByRole("button", { name: "lines" }).first().click();
-      expect(await words(lines)).toContain("line 1 <b>");
+      await expect.poll(() => words(lines)).toContain("line 1 <b>");
       await page.locator(".source-file select").selectOption("/srv/app/model.py");
       await expect.poll(() => words(page.locator(".source"))).toContain("was changed after");
     });
@@ -147,10 +145,10 @@ describe("tables", () => {
     using(openReport(serviceReport()), async (page) => {
       await page.getByRole("tab", { name: "Ages" }).click();
       const first = page.locator("[role=grid] [aria-rowindex='2']");
-      expect(await words(first)).toContain("5 min 00 s");
+      await expect.poll(() => words(first)).toContain("5 min 00 s");
       await page.getByRole("tab", { name: "Lifetimes" }).click();
       await expect.poll(() => words(first)).toContain("matmul");
-      expect(await words(first)).toContain("100 %");
+      await expect.poll(() => words(first)).toContain("100 %");
     }));
 
   test("a long table keeps few rows in the page and scrolls by keyboard", () =>
@@ -158,7 +156,7 @@ describe("tables", () => {
       await page.getByRole("tab", { name: "Sites" }).click();
       const grid = page.getByRole("grid");
       expect(Number(await grid.getAttribute("aria-rowcount"))).toBeGreaterThan(5000);
-      expect(await page.locator("[role=grid] [aria-rowindex]").count()).toBeLessThan(80);
+      await expect.poll(() => page.locator("[role=grid] [aria-rowindex]").count()).toBeLessThan(80);
       await grid.focus();
       await page.keyboard.press("End");
       await expect
@@ -182,7 +180,7 @@ describe("every screen", () => {
   test("dark colours follow the system, and the reader's choice overrides it", () =>
     using(openReport(serviceReport(), { ...DESKTOP, colorScheme: "dark" }), async (page) => {
       const theme = () => page.locator("html").getAttribute("data-theme");
-      expect(await theme()).toBe("dark");
+      await expect.poll(() => theme()).toBe("dark");
       await page.getByRole("button", { name: "Light colours" }).click();
       await expect.poll(theme).toBe("light");
     }));
@@ -256,10 +254,10 @@ describe("a million stacks", () => {
       await drawn(page);
       const flame = page.getByTestId("flame");
       const drawnRectangles = async () => Number(await flame.getAttribute("data-rectangles"));
-      expect(await drawnRectangles()).toBeGreaterThan(100);
+      await expect.poll(() => drawnRectangles()).toBeGreaterThan(100);
       // Never more than the pixels of the visible rows can show separately.
       const { width, height } = await boxOf(flame);
-      expect(await drawnRectangles()).toBeLessThan(width * Math.ceil(height / ROW + 1));
+      await expect.poll(() => drawnRectangles()).toBeLessThan(width * Math.ceil(height / ROW + 1));
       await clickFlame(page, 2, 0.3);
       await expect.poll(() => words(details(page))).toContain("function_");
       await page.keyboard.press("/");

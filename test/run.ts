@@ -168,7 +168,7 @@ export function open(path: string): Recording {
 
 /** Waits for something that happens soon; a hang fails the test. */
 export async function until(happened: () => boolean | Promise<boolean>): Promise<void> {
-  const patience = Date.now() + HANGS_AFTER_MS / 3;
+  const patience = Date.now() + (2 * HANGS_AFTER_MS) / 3;
   while (!(await happened())) {
     if (Date.now() > patience) {
       throw new Error(`waited, but nothing happened: ${happened}`);

@@ -125,13 +125,10 @@ test.each(interpreters)(
     const sleeping = ["sleeps_inner", "sleeps_natively", "leaf", "middle"];
     let document = {} as StacksJson;
     await expect
-      .poll(
-        async () => {
-          document = await snapshot(pid, "--native");
-          return [own(named(document, "calls")), own(named(document, "sorts"))];
-        },
-        { timeout: 60_000 },
-      )
+      .poll(async () => {
+        document = await snapshot(pid, "--native");
+        return [own(named(document, "calls")), own(named(document, "sorts"))];
+      })
       .toEqual([
         [...sleeping, "called_back", "calls_inner", "calls_outer", "calls"],
         [...sleeping, "__lt__", "generates", "sorts"],
@@ -169,9 +166,7 @@ exec(compile(source, "<string>", "exec"))
 `,
     );
     await expect
-      .poll(async () => own(named(await snapshot(pid, "--native"), "calls")).slice(0, 8), {
-        timeout: 60_000,
-      })
+      .poll(async () => own(named(await snapshot(pid, "--native"), "calls")).slice(0, 8))
       .toEqual([
         ...["sleeps_inner", "sleeps_natively", "leaf", "middle"],
         ...["called_back", "calls_inner", "calls_outer", "calls"],
@@ -268,14 +263,11 @@ say(1)
       return program;
     });
     await expect
-      .poll(
-        async () => {
-          const document = await snapshot(pid, "--native");
-          const works = named(document, "works");
-          return [/numpy/.test(works[0]?.file ?? ""), own(works), own(named(document, "switches"))];
-        },
-        { timeout: 60_000 },
-      )
+      .poll(async () => {
+        const document = await snapshot(pid, "--native");
+        const works = named(document, "works");
+        return [/numpy/.test(works[0]?.file ?? ""), own(works), own(named(document, "switches"))];
+      })
       .toEqual([true, ["works"], ["in_greenlet"]]);
     const switches = named(await snapshot(pid, "--native"), "switches");
     const place = (pattern: RegExp) =>

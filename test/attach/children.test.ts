@@ -141,7 +141,7 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
     expect(result.open().processes.map(({ pid }) => pid)).toEqual([target.pid]);
     // It undoes what it inherited at its first samples.
     await expect
-      .poll(() => readFileSync(`/proc/${late}/maps`, "utf8"), { timeout: 20_000 })
+      .poll(() => readFileSync(`/proc/${late}/maps`, "utf8"))
       .not.toMatch(/tidemark-pool/);
     await sleep(100);
     expect(target.output()).not.toMatch(/state late armed/);

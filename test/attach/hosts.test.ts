@@ -69,7 +69,8 @@ int main(void) {
     Py_Initialize();
     PyRun_SimpleString(${JSON.stringify(SERVICE.replace("while True", "for _ in range(1000)"))});
     Py_BEGIN_ALLOW_THREADS
-    for (int i = 0; i < 300; i++) usleep(10000);
+    char typed;
+    while (read(0, &typed, 1) != 0);
     Py_END_ALLOW_THREADS
     return Py_FinalizeEx();
 }`,
@@ -84,6 +85,7 @@ int main(void) {
     expect((await attach(target.pid)).open().complete).toBe(true);
     // Its main thread then waits in C code that has released the lock.
     expect((await exec(target.pid)).text).toBe("ran");
+    target.child.stdin?.end();
     expect(await target.ended()).toEqual({ code: 0, signal: null });
   });
 
@@ -168,6 +170,7 @@ function preloaded(library: string): string[] | null {
 }
 
 const UNTIL_TOLD = "while not select.select([sys.stdin], [], [], 0)[0]";
+const TICKS_UNTIL_TOLD = "while not select.select([sys.stdin], [], [], 0.02)[0]: pass";
 
 describe("other allocators", () => {
   for (const library of ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"]) {
@@ -284,7 +287,7 @@ describe("builds that are refused before any write", () => {
 
 describe("several interpreters", () => {
   const SUBINTERPRETER = `
-import time
+import select, sys
 try:
     import _interpreters
 except ImportError:
@@ -295,12 +298,13 @@ print("up", flush=True)
   test("an idle main thread: refused in time with the reason, and everything is undone", async () => {
     const target = await start(
       anyInterpreter(),
-      `${SUBINTERPRETER}\ntime.sleep(2.5)\nprint("well", flush=True)`,
+      `${SUBINTERPRETER}\nsys.stdin.read()\nprint("well", flush=True)`,
     );
-    // It has printed "up", and sleeps a moment later.
+    // It has printed "up", and waits for its input a moment later.
     const state = () => readFileSync(`/proc/${target.pid}/stat`, "utf8");
-    await expect.poll(state, { timeout: 10_000 }).toMatch(/\) S /);
+    await expect.poll(state).toMatch(/\) S /);
     await expect(exec(target.pid, 700)).rejects.toThrow(/TM-E035 .*several interpreters/);
+    target.child.stdin?.end();
     expect(await target.ended(), target.output()).toEqual({ code: 0, signal: null });
     expect(target.output()).toBe("up\nwell\n");
   });
@@ -308,10 +312,11 @@ print("up", flush=True)
   test("a main thread that runs Python code executes the request", async () => {
     const target = await start(
       anyInterpreter(),
-      `${SUBINTERPRETER}\nfor _ in range(100): time.sleep(0.02)\nprint("well", flush=True)`,
+      `${SUBINTERPRETER}\n${TICKS_UNTIL_TOLD}\nprint("well", flush=True)`,
     );
     expect((await exec(target.pid)).text).toBe("ran");
     expect((await attach(target.pid)).open().processes[0]?.profiled).toBe(true);
+    target.child.stdin?.end();
     expect(await target.ended(), target.output()).toEqual({ code: 0, signal: null });
   });
 });

@@ -89,7 +89,7 @@ time.sleep(600)`,
     expect(leftFiles(target.pid)).toEqual([]);
     // After a release, the kernel stops the process again a moment later.
     const state = () => readFileSync(`/proc/${target.pid}/stat`, "utf8");
-    await expect.poll(state, { timeout: 10_000 }).toMatch(/\) [Tt] /);
+    await expect.poll(state).toMatch(/\) [Tt] /);
     await sleep(300);
     expect(state()).toMatch(/\) [Tt] /);
     process.kill(target.pid, "SIGCONT");
@@ -99,13 +99,14 @@ time.sleep(600)`,
   test("a main thread in C code that holds the lock: refused, undone, and the program continues", async () => {
     const target = await start(
       python,
-      // The shell prints "up": by then the main thread is in C code.
+      // The shell prints "up": by then the main thread is in C code. It waits for the end of its input.
       `import ctypes
-ctypes.PyDLL(None).system(b"echo up; exec sleep 3")
+ctypes.PyDLL(None).system(b"echo up; read line")
 ran = sum(range(10))
 print("well", ran)`,
     );
     await expect(exec(target.pid, "return 1", 1_000)).rejects.toThrow(/TM-E035 .*lock/);
+    target.child.stdin?.end();
     expect(await target.ended()).toEqual({ code: 0, signal: null });
     expect(target.output()).toBe("up\nwell 45\n");
   });
@@ -116,14 +117,14 @@ print("well", ran)`,
     // The parent in posix_spawn is in that wait until its child has called exec; here, has opened its input.
     const target = await start(
       python,
-      `import os, time
+      `import os, select, sys
 print("up")
 os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, ${JSON.stringify(fifo)}, os.O_RDONLY, 0)])
-for _ in range(60): time.sleep(0.05)
+while not select.select([sys.stdin], [], [], 0.05)[0]: pass
 print("well")`,
     );
     const state = () => readFileSync(`/proc/${target.pid}/stat`, "utf8");
-    await expect.poll(state, { timeout: 20_000 }).toMatch(/\) D /);
+    await expect.poll(state).toMatch(/\) D /);
     await expect(exec(target.pid, "return 1", 1_000)).rejects.toThrow(
       /TM-E035 .*main thread hangs in/,
     );
@@ -139,6 +140,7 @@ print("well")`,
     });
     expect((await answer).text).toBe("ran");
     expect(lastMessage).toMatch(/main thread hangs in/);
+    target.child.stdin?.end();
     expect(await target.ended(), target.output()).toEqual({ code: 0, signal: null });
   });
 
@@ -152,6 +154,8 @@ os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
 print("up", child)
 time.sleep(600)`,
     );
+    // Unbuffered output arrives word by word.
+    await zombie.said(/up \d+\n/);
     const dead = Number(/up (\d+)/.exec(zombie.output())?.[1]);
     await expect(exec(dead)).rejects.toThrow(/ended|gone|no process/);
 
@@ -189,7 +193,7 @@ time.sleep(600)`,
   test("tracemalloc, faulthandler, a profiler and subinterpreters", async () => {
     const target = await start(
       python,
-      `import faulthandler, sys, time, tracemalloc
+      `import faulthandler, select, sys, tracemalloc
 tracemalloc.start()
 faulthandler.enable()
 sys.setprofile(lambda *_: None)
@@ -203,15 +207,15 @@ except ImportError:
 if _interpreters: _interpreters.create()
 kept = []
 print("up")
-for _ in range(4000):
+while not select.select([sys.stdin], [], [], 0.001)[0]:
     kept.append(bytearray(20_000))
     if len(kept) > 100: del kept[:]
-    time.sleep(0.001)
 assert tracemalloc.get_traced_memory()[0] > 0
 print("well")`,
     );
     expect((await attach(target.pid)).open().complete).toBe(true);
     expect((await attach(target.pid)).open().complete).toBe(true);
+    target.child.stdin?.end();
     expect(await target.ended(), target.output()).toEqual({ code: 0, signal: null });
   });
 });

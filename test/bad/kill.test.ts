@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, inject, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
+import { openRecording } from "../../src/record/index.js";
 import { expectSpeaksClearly } from "../behaviour.js";
 import { anyInterpreter } from "../environment.js";
 import {
@@ -74,15 +75,27 @@ function actorsBelow(guard: number): Actors {
   return { guard, recorder: recorder.pid, program: target.pid };
 }
 
+/** Whether the recording so far contains what the program keeps at first. */
+function isRecorded(path: string): boolean {
+  try {
+    const recording = openRecording(path);
+    return topPlaces(recording.profileAt("end"), "live")[0] === "before <string>:3";
+  } catch {
+    return false; // nothing complete is written yet
+  }
+}
+
 /** Runs the program, waits until it is in the recording, and calls a function with the three processes. */
 async function interrupted(act: (actors: Actors, go: () => void) => Promise<void> | void) {
   const go = join(scratch(), "go");
   const release = async () => void (await execute(["touch", go]));
   let actors: Actors | undefined;
+  const path = join(scratch(), "run.tidemark");
   const outcome = await record([python, "-c", program, go], {
+    recording: path,
     started: async (child, files) => {
       await until(() => readText(files.stdout).includes("ready"));
-      await sleep(1500); // a few polls
+      await until(() => isRecorded(path));
       actors = actorsBelow(present(child.pid));
       await act(actors, () => void release());
     },
@@ -162,7 +175,7 @@ test("a recording is readable while it grows", async () => {
     recording: path,
     started: async (_child, files) => {
       await until(() => readText(files.stdout).includes("ready"));
-      await sleep(1500);
+      await until(() => isRecorded(path));
       const summary = await summaryOf(path);
       growing = summary.sites[0]?.stack[0]?.function ?? "";
       await execute(["touch", go]);

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { expectSaidOnce, expectSpeaksClearly } from "../behaviour.js";
 import { anyInterpreter } from "../environment.js";
-import { execute, removeScratch, scratch, tidemark } from "../run.js";
+import { execute, readText, removeScratch, scratch, tidemark, until } from "../run.js";
 
 let program: ChildProcess;
 beforeAll(async () => {
@@ -71,11 +71,20 @@ test.each([["attach"], ["diagnose"], ["diagnose --no-agent"]])(
     const [command = "", ...options] = line.split(" ");
     const short = spawn(anyInterpreter().path, [
       "-c",
-      "import time\nprint('up', flush=True)\nend = time.time() + 4\nwhile time.time() < end: time.sleep(0.01)",
+      "import select, sys\nprint('up', flush=True)\nwhile not select.select([sys.stdin], [], [], 0.01)[0]: pass",
     ]);
     await once(short.stdout as NodeJS.ReadableStream, "data");
     const words = [command, String(short.pid), "--for", "30s", ...options];
-    const { status, stdout, stderr } = await execute([tidemark, ...words], { cwd: scratch() });
+    const isWatched = (said: string) =>
+      said.includes(` process ${short.pid}`) &&
+      (options.includes("--no-agent") || readText(`/proc/${short.pid}/maps`).includes("tidemark"));
+    const { status, stdout, stderr } = await execute([tidemark, ...words], {
+      cwd: scratch(),
+      started: async (_child, files) => {
+        await until(() => isWatched(readText(files.stderr)));
+        setTimeout(() => short.stdin?.end(), 2_000);
+      },
+    });
     expect(status, stderr).toBe(0);
     const said = command === "attach" ? stderr : stdout.replace(/\n +/g, " ");
     expectSaidOnce(

@@ -112,13 +112,18 @@ function columnOf(page: Page, share: number): Promise<{ colours: number; height:
 test("every allocation is drawn, as high as the moment's total", async () => {
   const { allocator } = trainingRun({ steps: 30, leak: 2 ** 21 });
   await using([allocator], async (page) => {
-    expect(await page.getByRole("heading", { level: 1 }).textContent()).toBe("run <7>.pickle");
+    await expect
+      .poll(() => page.getByRole("heading", { level: 1 }).textContent())
+      .toBe("run <7>.pickle");
     const last = allocator.history.at(-1)?.requested ?? 0;
     const top = allocator.highest.requested * 1.04;
-    const { height, colours } = await columnOf(page, 0.9999);
-    expect(Math.abs(height - (300 * last) / top)).toBeLessThanOrEqual(2);
-    expect(colours).toBeGreaterThanOrEqual(3);
-    expect((await columnOf(page, 0)).height).toBeLessThan(height / 4);
+    // It is drawn after the page's elements are there.
+    const heightAt = async (share: number) => (await columnOf(page, share)).height;
+    await expect
+      .poll(async () => Math.abs((await heightAt(0.9999)) - (300 * last) / top))
+      .toBeLessThanOrEqual(2);
+    expect((await columnOf(page, 0.9999)).colours).toBeGreaterThanOrEqual(3);
+    expect(await heightAt(0)).toBeLessThan((await heightAt(0.9999)) / 4);
   });
 });
 
@@ -129,21 +134,25 @@ test("a click chooses a moment and an allocation; keys and the scrubber move on"
     const box = present(await canvas.boundingBox());
     await canvas.click({ position: { x: box.width / 2, y: box.height - 4 } });
     const details = page.locator(".gpu-details");
-    expect(await details.textContent()).toMatch(
-      /4\.00 MiB.*parameters.*event 1 to the end.*_apply/,
-    );
+    await expect
+      .poll(() => details.textContent())
+      .toMatch(/4\.00 MiB.*parameters.*event 1 to the end.*_apply/);
     const moment = Number(await canvas.getAttribute("aria-valuenow"));
     expect(Math.abs(moment - allocator.trace.length / 2)).toBeLessThan(10);
     await canvas.press("ArrowRight");
-    expect(Number(await canvas.getAttribute("aria-valuenow"))).toBe(moment + 1);
+    await expect
+      .poll(async () => Number(await canvas.getAttribute("aria-valuenow")))
+      .toBe(moment + 1);
     await page.getByRole("slider", { name: "Moment of the trace" }).fill("1");
-    expect(await page.locator(".gpu-scrubber output").textContent()).toMatch(
-      /^event 1 of .* 0 B requested/,
-    );
+    await expect
+      .poll(() => page.locator(".gpu-scrubber output").textContent())
+      .toMatch(/^event 1 of .* 0 B requested/);
     await page.getByRole("button", { name: "End" }).click();
-    expect(Number(await canvas.getAttribute("aria-valuenow"))).toBe(allocator.trace.length);
+    await expect
+      .poll(async () => Number(await canvas.getAttribute("aria-valuenow")))
+      .toBe(allocator.trace.length);
     await page.mouse.move(box.x + 5, box.y + box.height - 3);
-    expect(await page.locator(".gpu-tip").textContent()).toContain("MiB");
+    await expect.poll(() => page.locator(".gpu-tip").textContent()).toContain("MiB");
   });
 });
 
@@ -151,6 +160,7 @@ test("the wheel zooms in to single allocations, a double click back out", async 
   const { allocator } = trainingRun({ steps: 30 });
   await using([allocator], async (page) => {
     const box = present(await slider(page).boundingBox());
+    await expect.poll(async () => (await columnOf(page, 0.999)).height).toBeGreaterThan(0);
     const before = await columnOf(page, 0.999);
     await page.mouse.move(box.x + 2, box.y + 100);
     for (let turn = 0; turn < 30; turn++) {
@@ -183,7 +193,9 @@ test("search shows the matching share, fades the rest, and marks the flame graph
     const flame = page.getByTestId("flame");
     await expect.poll(() => yellowOf(flame)).toBeGreaterThan(500);
     await flame.hover({ position: { x: 40, y: 10 } });
-    expect(await page.locator(".gpu-flame-says").textContent()).toMatch(/^all · 96\.0 MiB, 100 %/);
+    await expect
+      .poll(() => page.locator(".gpu-flame-says").textContent())
+      .toMatch(/^all · 96\.0 MiB, 100 %/);
     await page.getByRole("searchbox", { name: "Search" }).fill("");
     await expect.poll(() => yellowOf(flame)).toBe(0);
   });
@@ -191,15 +203,15 @@ test("search shows the matching share, fades the rest, and marks the flame graph
 
 test("out-of-memory events are marked, and one click selects the moment", async () => {
   await using([runOut()], async (page) => {
-    expect(await page.locator(".gpu-mark-oom").count()).toBe(1);
+    await expect.poll(() => page.locator(".gpu-mark-oom").count()).toBe(1);
     await page.getByRole("button", { name: "Out of memory" }).click();
-    expect(await page.locator(".gpu-scrubber output").textContent()).toContain(
-      "500 MiB requested, 0.98 GiB reserved",
-    );
+    await expect
+      .poll(() => page.locator(".gpu-scrubber output").textContent())
+      .toContain("500 MiB requested, 0.98 GiB reserved");
     await page.getByLabel("Address space").hover({ position: { x: 10, y: 28 } });
-    expect(await page.locator(".gpu-addresses p").textContent()).toMatch(
-      /segment of .* at 0x7f.*pool \[0,0\], stream default/,
-    );
+    await expect
+      .poll(() => page.locator(".gpu-addresses p").textContent())
+      .toMatch(/segment of .* at 0x7f.*pool \[0,0\], stream default/);
   });
 });
 
@@ -217,11 +229,13 @@ test("two moments of one file: what grew between them, by site", async () => {
       Number(/\+([\d.]+) MiB$/.exec((await panel.locator("h2").textContent()) ?? "")?.[1]);
     await expect.poll(figure).toBeCloseTo(change, 0);
     const first = panel.locator(".table-row").first();
-    expect(await first.textContent()).toMatch(/^\+\d.*grew.*log_loss/);
+    await expect.poll(() => first.textContent()).toMatch(/^\+\d.*grew.*log_loss/);
     await first.click();
-    expect(await page.getByRole("searchbox", { name: "Search" }).inputValue()).toBe("log_loss");
+    await expect
+      .poll(() => page.getByRole("searchbox", { name: "Search" }).inputValue())
+      .toBe("log_loss");
     await page.getByRole("button", { name: "End comparison" }).click();
-    expect(await panel.count()).toBe(0);
+    await expect.poll(() => panel.count()).toBe(0);
   });
 });
 
@@ -229,18 +243,20 @@ test("two files on one axis, and what differs between a moment of each", async (
   const before = await pageOf([trainingRun({ steps: 6, leak: 2 ** 21 }).allocator], "a.pickle");
   const after = await pageOf([trainingRun({ steps: 25, leak: 2 ** 21 }).allocator], "b.pickle");
   await showing(diffPageDocument(before, after), async (page) => {
-    expect(await page.getByRole("heading", { level: 1 }).textContent()).toBe("a.pickle → b.pickle");
+    await expect
+      .poll(() => page.getByRole("heading", { level: 1 }).textContent())
+      .toBe("a.pickle → b.pickle");
+    await expect.poll(() => page.locator(".gpu-timeline").count()).toBe(2);
     const sides = await page.locator(".gpu-timeline").all();
-    expect(sides.length).toBe(2);
     const scales = await Promise.all(
       sides.map((side) => side.locator(".gpu-grid").allInnerTexts()),
     );
     expect(scales[0]).toEqual(scales[1]);
     const panel = page.getByRole("region", { name: "Difference" });
-    expect(await panel.locator("h2").textContent()).toBe("From A to B: +38.0 MiB");
-    expect(await panel.locator(".table-row").first().textContent()).toMatch(
-      /^\+38\.0 MiB12\.0 MiB50\.0 MiBgrew.*log_loss/,
-    );
+    await expect.poll(() => panel.locator("h2").textContent()).toBe("From A to B: +38.0 MiB");
+    await expect
+      .poll(() => panel.locator(".table-row").first().textContent())
+      .toMatch(/^\+38\.0 MiB12\.0 MiB50\.0 MiBgrew.*log_loss/);
     await page
       .getByRole("region", { name: "B", exact: true })
       .getByRole("slider", { name: "Moment of the trace" })
@@ -257,9 +273,13 @@ test("expandable segments, private pools and a second device", async () => {
   await using(
     [first, second],
     async (page) => {
-      expect(await page.locator(".gpu-scrubber output").textContent()).toContain("of 1,50");
+      await expect
+        .poll(() => page.locator(".gpu-scrubber output").textContent())
+        .toContain("of 1,50");
       await page.getByRole("combobox").selectOption("1");
-      expect(await page.locator(".gpu-scrubber output").textContent()).toContain("of 70");
+      await expect
+        .poll(() => page.locator(".gpu-scrubber output").textContent())
+        .toContain("of 70");
     },
     { width: 390, height: 844 },
   );
@@ -267,6 +287,6 @@ test("expandable segments, private pools and a second device", async () => {
 
 test("a snapshot without any memory gives a page", async () => {
   await using([], async (page) => {
-    expect(await page.locator(".gpu-hint").textContent()).toMatch(/contains no memory/);
+    await expect.poll(() => page.locator(".gpu-hint").textContent()).toMatch(/contains no memory/);
   });
 });

@@ -7,12 +7,12 @@ import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { get as httpGet } from "node:http";
 import { request } from "node:https";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PodWatch } from "../../src/collect/kubernetes/pod_watch.js";
 import { Pods } from "../../src/collect/kubernetes/pods.js";
 import { evictPod } from "../../src/kubernetes/eviction.js";
+import { freePort } from "../../src/linux/free_port.fixture.js";
 import { present } from "../../src/model/base/present.js";
 import { environment } from "../environment.js";
 import { removeScratch, scratch, until } from "../run.js";
@@ -21,14 +21,6 @@ import { CHART, helm, NAMESPACE, type Rendered, render, SWITCHES, theOne } from 
 const children: ChildProcess[] = [];
 let folder = "";
 let port = 0;
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  return typeof address === "object" ? (address?.port ?? 0) : 0;
-}
 
 function startProgram(name: string, ...words: string[]): void {
   const program = join(present(environment.kubernetes), name);

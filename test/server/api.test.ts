@@ -52,7 +52,7 @@ beforeAll(async () => {
   for (let verdicts = 0; verdicts < 3; await sleep(200)) {
     verdicts = (await get<FleetVerdictsJson>("verdicts", {})).verdicts.length;
   }
-}, 90_000);
+});
 afterAll(async () => {
   await server.kill();
   removeScratch();

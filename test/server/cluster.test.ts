@@ -50,7 +50,7 @@ describe.skipIf(clickhouse === null || (zookeeper ?? null) === null)("a shard th
     const { page, complaints } = await watchedPage(browser, server.url);
     await page.goto(`${server.url}/service?name=shop`);
     await page.waitForSelector("text=Instances");
-    expect(await page.locator(".fleet-partial").count()).toBe(0);
+    await expect.poll(() => page.locator(".fleet-partial").count()).toBe(0);
 
     await cluster.servers[2]?.kill();
     await cluster.servers[3]?.kill();
@@ -80,9 +80,7 @@ describe.skipIf(clickhouse === null || (zookeeper ?? null) === null)("a shard th
     await expect.poll(() => page.locator(".fleet-partial").innerText()).toMatch(MISSING);
     await cluster.servers[2]?.begin();
     await cluster.servers[3]?.begin();
-    await expect
-      .poll(async () => partialIn((await services()).headers), { timeout: 60_000 })
-      .toBeNull();
+    await expect.poll(async () => partialIn((await services()).headers)).toBeNull();
     expect((await services()).body.services[0]?.instances).toBe(PROCESSES);
     await page.reload();
     await page.waitForSelector("text=Instances");
@@ -114,9 +112,7 @@ describe.skipIf(clickhouse === null || (zookeeper ?? null) === null)("a shard th
         await Promise.all([2, 3].map((index) => cluster.servers[index]?.kill()));
         await expect.poll(async () => partialIn((await services()).headers)).not.toBeNull();
         await Promise.all([2, 3].map((index) => cluster.servers[index]?.begin()));
-        await expect
-          .poll(async () => partialIn((await services()).headers), { timeout: 60_000 })
-          .toBeNull();
+        await expect.poll(async () => partialIn((await services()).headers)).toBeNull();
       }
     } finally {
       isOver = true;

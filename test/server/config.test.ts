@@ -26,7 +26,7 @@ const statusWith = async (token: string) =>
 const reloaded = async (expected: RegExp) => {
   const before = server?.said().length ?? 0;
   server?.child.kill("SIGHUP");
-  await expect.poll(() => server?.said().slice(before), { timeout: 20_000 }).toMatch(expected);
+  await expect.poll(() => server?.said().slice(before)).toMatch(expected);
 };
 
 test("the file decides what no option does", async () => {
@@ -48,7 +48,7 @@ test("SIGHUP reads tokens, limits and the log's level again; a broken file chang
   await reloaded(/read .*serve\.yaml again; label_values, load will apply at the next start/);
   expect(await statusWith("the-first-token-of-all")).toBe(401);
   expect(await statusWith("another-token-of-ours")).toBe(200);
-  expect(server.said()).toContain('"path":"/api/v1/services"');
+  await expect.poll(server.said).toContain('"path":"/api/v1/services"');
   write("token_file: tokens", "max_disk: much");
   await reloaded(/line 2: max_disk: expected a size .*; the old settings remain in force/);
   write("log: warnings");

@@ -86,7 +86,7 @@ async function takesTheRest(data: string, senders: Senders): Promise<void> {
   expect(await senders.send(first.url, 1)).toEqual(new Set([200]));
   await first.kill();
   const second = await startServer(data);
-  await expect.poll(() => allocated(second), { timeout: 30_000 }).toBe(ALL);
+  await expect.poll(() => allocated(second)).toBe(ALL);
   await second.stop();
 }
 
@@ -106,7 +106,7 @@ test.skipIf(!isRoot)(
       fill(ballast);
       expect(await senders.send(server.url, 1)).toContain(503);
       expect((await ask(`${server.url}/healthz`)).status).toBe(200);
-      expect(server.said()).toMatch(/is not stored: .*ENOSPC/);
+      await expect.poll(server.said).toMatch(/is not stored: .*ENOSPC/);
       await server.kill();
       // A server that starts on a full disk either runs or ends with one line; it loses nothing.
       const started = await startServer(data).catch((error: Error) => error);
@@ -155,7 +155,7 @@ test("writes that the file system refuses are not acknowledged, and the next sta
   // Files may not grow beyond this: EFBIG, in the middle of a frame.
   limitFiles(server, itemAt(senders.acknowledged, 0) + 100);
   expect(await senders.send(server.url, 1)).toContain(503);
-  expect(server.said()).toMatch(/is not stored: .*EFBIG/);
+  await expect.poll(server.said).toMatch(/is not stored: .*EFBIG/);
   expect((await ask(`${server.url}/healthz`)).status).toBe(200);
   await server.kill();
   // What a crash leaves of a frame, and a folder where a file would be.
@@ -165,9 +165,9 @@ test("writes that the file system refuses are not acknowledged, and the next sta
   );
   mkdirSync(join(folder, "days", "2026-01-01.1h.unfinished", "odd"), { recursive: true });
   server = await startServer(folder);
-  expect(server.said()).toMatch(/cut 50 bytes of a frame that was not acknowledged/);
+  await expect.poll(server.said).toMatch(/cut 50 bytes of a frame that was not acknowledged/);
   expect(await senders.send(server.url, 1)).toEqual(new Set([200]));
-  await expect.poll(() => allocated(server), { timeout: 30_000 }).toBe(ALL);
+  await expect.poll(() => allocated(server)).toBe(ALL);
   await server.stop();
 });
 
@@ -188,7 +188,7 @@ test.skipIf(!canMountImages())(
       expect(await senders.send(server.url, 0.3)).toEqual(new Set([200]));
       failDisk(disk);
       expect(await senders.send(server.url, 1)).toEqual(new Set([503]));
-      expect(server.said()).toMatch(/is not stored: .*EIO/);
+      await expect.poll(server.said).toMatch(/is not stored: .*EIO/);
       expect((await ask(`${server.url}/healthz`)).status).toBe(200);
       const refused = await startServer(join(disk, "other")).catch(({ message }) => message);
       expect(refused).toMatch(/TM-E\d+ [^\n]*i\/o error\n?$/);
@@ -246,7 +246,7 @@ test("a clock that jumps by hours and days, while it runs and between two starts
   expect(await senders.send(server.url, 1)).toEqual(new Set([200]));
   await server.kill();
   server = await start();
-  await expect.poll(() => allocated(server), { timeout: 30_000 }).toBe(ALL);
+  await expect.poll(() => allocated(server)).toBe(ALL);
   await server.stop();
 });
 

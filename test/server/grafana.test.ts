@@ -44,7 +44,7 @@ beforeAll(async () => {
     const { series } = await json("SelectSeries", request);
     points = (series?.[0]?.points[0]?.value ?? 0) / 50;
   }
-}, 60_000);
+});
 afterAll(async () => {
   await server.kill();
   removeScratch();
@@ -384,7 +384,7 @@ test("of functions with equal weight, no more are shown or named than requested"
   const labelSelector = '{service_name="equal", face="日本\\U0001f600"}';
   const ask = { profileTypeID: SPACE, labelSelector, maxNodes: "10", ...window };
   const graph = async () => (await json("SelectMergeStacktraces", ask)).flamegraph;
-  await expect.poll(async () => (await graph()).total, { timeout: 20_000 }).toBe("500");
+  await expect.poll(async () => (await graph()).total).toBe("500");
   const { names, levels } = await graph();
   expect(levels[2].values.filter((_: string, at: number) => at % 4 === 1)).toEqual([
     ...Array(8).fill("10"),

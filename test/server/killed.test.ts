@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, inject, test } from "vitest";
+import { freeAddress } from "../../src/linux/free_port.fixture.js";
 import { itemAt } from "../../src/model/base/columns.js";
 import type { ProfileAnswer, SeriesAnswer } from "../../src/model/wire/services.js";
 import { FILE_HEAD_BYTES, FRAME_HEAD_BYTES } from "../../src/recording/frames/frames.js";
@@ -53,8 +54,8 @@ function piece(bytes: Buffer, offset: number, frames: number): Buffer {
 test("no acknowledged frame is lost or duplicated", async () => {
   const folder = scratch();
   const acknowledged = streams.map(() => 0);
-  let server: RunningServer = await startServer(folder);
-  const address = server.url.replace("http://", "");
+  const listen = await freeAddress();
+  let server: RunningServer = await startServer(folder, { listen });
   let isOver = false;
   const send = async (at: number): Promise<void> => {
     const bytes = itemAt(streams, at);
@@ -88,7 +89,7 @@ test("no acknowledged frame is lost or duplicated", async () => {
     await sleep(300 + ((kill * 397) % 900));
     await server.kill();
     const before = acknowledged.slice();
-    server = await startServer(folder, { listen: address });
+    server = await startServer(folder, { listen });
     streams.forEach((bytes, at) => {
       const stored = readFileSyncOrEmpty(join(folder, "streams", `${streamName(bytes)}.tidemark`));
       expect(stored.length).toBeGreaterThanOrEqual(before[at] ?? 0);

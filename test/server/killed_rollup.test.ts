@@ -102,7 +102,7 @@ test("a server that is killed while it rolls days up loses and doubles nothing",
     expect(await totals(server)).toEqual(before);
     const tier = ["10m", "1h", "1d"][at] as string;
     await expect
-      .poll(() => tiersIn(folder), { timeout: 60_000, interval: 200 })
+      .poll(() => tiersIn(folder), { interval: 200 })
       .toBe(Array.from({ length: DAYS + 1 }, () => tier).join(" "));
     expect(await totals(server)).toEqual(before);
     await server.stop();

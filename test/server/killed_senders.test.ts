@@ -1,6 +1,7 @@
 /** SIGKILL of the server while profilers send and clients query: acknowledged profiles are stored exactly once. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, expect, test } from "vitest";
+import { freeAddress } from "../../src/linux/free_port.fixture.js";
 import { removeScratch, scratch } from "../run.js";
 import { pprofOf, pushMessage } from "./profiles.js";
 import { ask, type RunningServer, startServer } from "./running_server.js";
@@ -18,8 +19,8 @@ afterEach(() => server.kill());
 
 test("profiles are stored once each", async () => {
   const folder = scratch();
-  server = await startServer(folder);
-  const listen = server.url.replace("http://", "");
+  const listen = await freeAddress();
+  server = await startServer(folder, { listen });
   let isOver = false;
   /** Repeats a request until it is answered; a killed server does not answer. */
   const answered = async (path: string, init: RequestInit = {}) => {

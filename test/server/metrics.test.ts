@@ -1,10 +1,10 @@
 /** `/metrics`: what Prometheus scrapes. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { readEnvironment } from "../../scripts/environment.mjs";
+import { freePort } from "../../src/linux/free_port.fixture.js";
 import { present } from "../../src/model/base/present.js";
 import { streamBytes } from "../../src/recording/streams.fixture.js";
 import { removeScratch, scratch } from "../run.js";
@@ -48,7 +48,7 @@ beforeEach(async () => {
     ),
   });
   expect(pushed.status).toBe(200);
-  await expect.poll(metrics, { timeout: 20_000 }).toContain("till");
+  await expect.poll(metrics).toContain("till");
 });
 afterEach(async () => {
   prometheus?.kill("SIGKILL");
@@ -83,47 +83,33 @@ test.skipIf(tools.promtool === null)("passes promtool check metrics", async () =
   expect(outcome).toBe("0 ");
 });
 
-test.skipIf(tools.prometheus === null)(
-  "is scraped by Prometheus",
-  { timeout: 60_000 },
-  async () => {
-    const port = await freePort();
-    const config = join(folder, "prometheus.yml");
-    writeFileSync(
-      config,
-      `scrape_configs:
+test.skipIf(tools.prometheus === null)("is scraped by Prometheus", async () => {
+  const port = await freePort();
+  const config = join(folder, "prometheus.yml");
+  writeFileSync(
+    config,
+    `scrape_configs:
   - job_name: tidemark
     scrape_interval: 1s
     static_configs: [{targets: ["${server.url.replace("http://", "")}"]}]
 `,
-    );
-    prometheus = spawn(
-      present(tools.prometheus),
-      [
-        `--config.file=${config}`,
-        `--storage.tsdb.path=${join(folder, "tsdb")}`,
-        `--web.listen-address=127.0.0.1:${port}`,
-      ],
-      { stdio: "ignore" },
-    );
-    const query = `http://127.0.0.1:${port}/api/v1/query?query=tidemark_rss_bytes`;
-    const found = async () => {
-      const answer = await ask(query).catch(() => null);
-      const body = answer?.body as
-        | { data?: { result: { metric: { service: string }; value: [number, string] }[] } }
-        | undefined;
-      return body?.data?.result.find(({ metric }) => metric.service === "shop")?.value[1];
-    };
-    await expect.poll(found, { timeout: 40_000 }).toBe(String(50 * MIB));
-  },
-);
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer();
-    probe.listen(0, "127.0.0.1", () => {
-      const { port } = probe.address() as { port: number };
-      probe.close(() => resolve(port));
-    });
-  });
-}
+  );
+  prometheus = spawn(
+    present(tools.prometheus),
+    [
+      `--config.file=${config}`,
+      `--storage.tsdb.path=${join(folder, "tsdb")}`,
+      `--web.listen-address=127.0.0.1:${port}`,
+    ],
+    { stdio: "ignore" },
+  );
+  const query = `http://127.0.0.1:${port}/api/v1/query?query=tidemark_rss_bytes`;
+  const found = async () => {
+    const answer = await ask(query).catch(() => null);
+    const body = answer?.body as
+      | { data?: { result: { metric: { service: string }; value: [number, string] }[] } }
+      | undefined;
+    return body?.data?.result.find(({ metric }) => metric.service === "shop")?.value[1];
+  };
+  await expect.poll(found).toBe(String(50 * MIB));
+});

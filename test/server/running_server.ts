@@ -45,6 +45,7 @@ export async function startServer(
     said += chunk.toString();
   });
   const ended = once(child, "exit");
+  const closed = once(child, "close");
   const url = await new Promise<string>((resolve, reject) => {
     child.stdout?.on("data", (chunk: Buffer) => {
       printed += chunk.toString();
@@ -52,19 +53,22 @@ export async function startServer(
         resolve((JSON.parse(printed) as { url: string }).url);
       }
     });
-    child.once("exit", (status) => reject(new Error(`the server ended with ${status}: ${said}`)));
+    // Not "exit": its last words may still be in the pipe then.
+    child.once("close", (status) => reject(new Error(`the server ended with ${status}: ${said}`)));
   });
-  const end = async (signal: "SIGTERM" | "SIGKILL") => {
-    child.kill(signal);
-    await ended;
-    return child.exitCode;
-  };
   return {
     url,
     child,
     said: () => said,
-    stop: () => end("SIGTERM"),
-    kill: async () => void (await end("SIGKILL")),
+    stop: async () => {
+      child.kill("SIGTERM");
+      await closed; // its last words have been read
+      return child.exitCode;
+    },
+    kill: async () => {
+      child.kill("SIGKILL");
+      await ended;
+    },
   };
 }
 

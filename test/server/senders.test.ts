@@ -58,9 +58,7 @@ pyroscope.configure(application_name="shop", server_address="${server.url}", upl
     const path = join(folder, "app.py");
     writeFileSync(path, `${configure}${program}pyroscope.shutdown()\n`);
     await execute(present(sendersPython), [path]);
-    await expect
-      .poll(async () => (await service("shop")).instances?.length, { timeout: 20_000 })
-      .toBe(1);
+    await expect.poll(async () => (await service("shop")).instances?.length).toBe(1);
     const { instances } = await service("shop");
     expect(instances[0]).toMatchObject({ version: "41", source: "pyroscope" });
     expect(instances[0]?.labels).toMatchObject({ region: "eu" });
@@ -91,9 +89,7 @@ pyroscope.configure(application_name="shop", server_address="${server.url}", upl
         DD_REMOTE_CONFIGURATION_ENABLED: "0",
       },
     });
-    await expect
-      .poll(async () => (await service("till")).instances?.length, { timeout: 20_000 })
-      .toBe(1);
+    await expect.poll(async () => (await service("till")).instances?.length).toBe(1);
     const { instances } = await service("till");
     expect(instances[0]).toMatchObject({ version: "7", env: "prod", source: "datadog" });
     expect(present(instances[0]).pid).toBeGreaterThan(0);
@@ -117,9 +113,7 @@ const push = (message: Buffer, headers = {}) =>
   });
 /** Waits until acknowledged frames are in the database. */
 const stored = async (name: string, instances = 1) => {
-  await expect
-    .poll(async () => (await service(name)).instances?.length, { timeout: 20_000 })
-    .toBe(instances);
+  await expect.poll(async () => (await service(name)).instances?.length).toBe(instances);
 };
 
 describe("Pyroscope's /ingest", () => {
@@ -169,9 +163,7 @@ describe("Pyroscope's /ingest", () => {
     const other = pprofOf({ alloc_space: 300 }, { timeMs: Date.now() - 4000, name: "other" });
     expect((await ingest("name=twice&format=pprof", other)).status).toBe(200);
     await expect
-      .poll(async () => (await profile("twice", Date.now() - 60_000, Date.now())).allocatedBytes, {
-        timeout: 20_000,
-      })
+      .poll(async () => (await profile("twice", Date.now() - 60_000, Date.now())).allocatedBytes)
       .toBe(5300);
     expect((await service("twice")).instances).toHaveLength(1);
   });
@@ -224,9 +216,7 @@ describe("Pyroscope's push API", () => {
     const more = pprofOf({ alloc_space: 11 }, { timeMs: Date.now() - 1000 });
     expect((await push(pushMessage(labels, more, "long-2"))).status).toBe(200);
     await expect
-      .poll(async () => (await profile("long", Date.now() - 60_000, Date.now())).allocatedBytes, {
-        timeout: 20_000,
-      })
+      .poll(async () => (await profile("long", Date.now() - 60_000, Date.now())).allocatedBytes)
       .toBe(711);
     expect((await service("long")).instances).toHaveLength(1);
   });

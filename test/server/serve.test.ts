@@ -1,11 +1,13 @@
 /** The server as users see it: recording programs to it, queries in the terminal, starting and stopping. */
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { freeAddress } from "../../src/linux/free_port.fixture.js";
 import { present } from "../../src/model/base/present.js";
 import type { ServiceJson, ServicesJson } from "../../src/model/documents/fleet_document.js";
 import { openRecording } from "../../src/recording/reader.js";
@@ -69,17 +71,14 @@ describe("run --to", () => {
   test("streams the recording byte for byte, and the terminal shows the service", async () => {
     server = await startServer(data());
     const { url } = server;
+    const begunMs = Date.now();
     const outcome = run(url, "6");
-    await expect
-      .poll(async () => (await services(url)).services[0]?.instances, { timeout: 20_000 })
-      .toBe(1);
+    await expect.poll(async () => (await services(url)).services[0]?.instances).toBe(1);
     const { status, stderr } = await outcome;
     expect(status).toBe(3);
     expect(stderr).not.toContain(url);
     // Acknowledged frames reach the database about a second later.
-    await expect
-      .poll(async () => (await service(url, "shop")).instances[0]?.endedMs, { timeout: 20_000 })
-      .toBeDefined();
+    await expect.poll(async () => (await service(url, "shop")).instances[0]?.endedMs).toBeDefined();
     const list = await fleet("services", "--server", url, "--json");
     const document = validate(list.stdout, "services") as unknown as ServicesJson;
     expect(document.services).toMatchObject([{ service: "shop", versions: ["41"] }]);
@@ -92,7 +91,7 @@ describe("run --to", () => {
     expect(stored.equals(readFileSync(join(folder, "app.tidemark")))).toBe(true);
     const text = (await fleet("service", "shop", "--server", url)).stdout;
     expect(text).toMatch(/INSTANCE +VERSION.*\n.*ended/);
-    const window = `from=${Date.now() - 20_000}&to=${Date.now()}`;
+    const window = `from=${begunMs}&to=${Date.now()}`;
     const { body } = await ask(`${url}/api/v1/profile?service=shop&${window}`);
     const { stacks } = body as { stacks: { stack: { function: string }[]; liveBytes: number }[] };
     expect(stacks[0]?.stack[0]?.function).toBe("remember");
@@ -114,7 +113,7 @@ describe("run --to", () => {
   test("is not affected by a server that never answers", async () => {
     const silent = createServer(() => {});
     silent.listen(0, "127.0.0.1");
-    await sleep(100);
+    await once(silent, "listening");
     const { port } = silent.address() as { port: number };
     const { status, stderr } = await run(`http://127.0.0.1:${port}`, "2");
     silent.closeAllConnections();
@@ -124,15 +123,20 @@ describe("run --to", () => {
   });
 
   test("continues from the same offset when the server returns", async () => {
-    server = await startServer(data());
+    const listen = await freeAddress();
+    server = await startServer(data(), { listen });
     const { url } = server;
-    const outcome = run(url, "60");
-    await expect
-      .poll(async () => (await services(url)).services.length, { timeout: 20_000 })
-      .toBe(1);
+    const outcome = run(url, "250");
+    await expect.poll(async () => (await services(url)).services.length).toBe(1);
     await server.kill();
+    const folderOfStreams = join(data(), "streams");
+    const received = () =>
+      readdirSync(folderOfStreams).map((name) => statSync(join(folderOfStreams, name)).size);
+    const [before = 0] = received();
     await sleep(1500);
-    server = await startServer(data(), { listen: url.replace("http://", "") });
+    server = await startServer(data(), { listen });
+    // A sender that ends before it knows that the server is back gives up soon.
+    await expect.poll(() => received()[0]).toBeGreaterThan(before);
     writeFileSync(join(folder, "stop"), "");
     const { stderr } = await outcome;
     expect(stderr).not.toContain(url);
@@ -240,15 +244,6 @@ describe("serve", () => {
   });
 });
 
-/** An address where nothing listens. */
-async function freeUrl(): Promise<string> {
-  const other = createServer();
-  await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
-  const { port } = other.address() as { port: number };
-  await new Promise((resolve) => other.close(resolve));
-  return `http://127.0.0.1:${port}`;
-}
-
 describe("tokens", () => {
   test("are admitted by scope", async () => {
     const file = join(folder, "tokens");
@@ -281,7 +276,7 @@ describe("tokens", () => {
 
 describe("fleet", () => {
   test("reports in one line that no server answers, or that a question is unknown", async () => {
-    const url = await freeUrl();
+    const url = `http://${await freeAddress()}`;
     const away = await fleet("services", "--server", url);
     expect([away.status, away.stdout]).toEqual([4, ""]);
     expect(away.stderr).toMatch(

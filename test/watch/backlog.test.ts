@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { Backlog, type BacklogEvent } from "../../src/collect/kept/backlog.js";
 import { KeptRecordings } from "../../src/collect/kept/kept_recordings.js";
+import { freeAddress } from "../../src/linux/free_port.fixture.js";
 import type { ServiceJson } from "../../src/model/documents/fleet_document.js";
 import type { SeriesAnswer } from "../../src/model/wire/services.js";
 import type { Destination } from "../../src/recording/sender/post_connection.js";
@@ -107,7 +108,7 @@ test("everything arrives once: whole, thinned, truncated, half sent, and sent al
     events.push(event),
   );
   away.next(0);
-  await vi.waitUntil(() => events.length > 0, { timeout: 20_000 });
+  await vi.waitUntil(() => events.length > 0, { timeout: 60_000 });
   await away.close();
   expect(events).toMatchObject([{ kind: "backlog-waits", recordings: 3 }]);
   expect(kept.unsent()).toHaveLength(3);
@@ -184,9 +185,8 @@ test("a wrong token or address leaves the recordings marked, with one line each"
 
 test("programs that ended while the server was away are on it after the collector was killed and started again", async () => {
   const data = join(watched().folder, "data");
-  server = await startServer(data);
-  const { url } = server;
-  await server.kill();
+  const listen = await freeAddress();
+  const url = `http://${listen}`;
   const config = watched().policy();
   const first = watched().watch("--config", config, "--to", url);
   const program = watched().python(IDLE, "outside");
@@ -201,7 +201,7 @@ test("programs that ended while the server was away are on it after the collecto
   await until(() => first.child.signalCode !== null);
   rmSync(join(watched().recordingsFolder, "watch.lock"));
 
-  server = await startServer(data, { listen: new URL(url).host });
+  server = await startServer(data, { listen });
   const second = watched().watch("--config", config, "--to", url);
   await until(() => second.said().includes("sent the rest of 1 recording "));
   await until(async () => {

@@ -130,7 +130,7 @@ test("evidence, the eviction, and the end of the process; a disruption budget ke
   const isOver = async () =>
     (await listed("free")).some(({ state }) => state === "done") &&
     (await listed("budgeted")).some(({ state }) => state === "refused");
-  await vi.waitUntil(isOver, { timeout: 100_000, interval: 500 });
+  await vi.waitUntil(isOver, { timeout: 200_000, interval: 500 });
   expect(await listed("free")).toMatchObject([
     {
       ...{ action: "evict_pod", pod: podOf("free"), helped: true, afterBytes: 0 },

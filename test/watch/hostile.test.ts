@@ -259,7 +259,6 @@ test.skipIf(!isRoot)(
 );
 
 test.skipIf(!isRoot)("a pid that is used again at once is another program", async () => {
-  const NEXT = "/proc/sys/kernel/ns_last_pid";
   const first = watched().python(IDLE, "outside");
   const { child, said } = watched().watch("--config", watched().policy("{warm_up: 1s, poll: 1s}"));
   await until(() => watched().recordingOf("outside", false) !== undefined);
@@ -269,21 +268,24 @@ test.skipIf(!isRoot)("a pid that is used again at once is another program", asyn
   const gone = once(first, "exit");
   first.kill("SIGKILL");
   await gone;
-  // Another process of the machine may take the pid, so there are several attempts.
-  const program = `import subprocess, sys
-open("${NEXT}", "w").write(str(int(sys.argv[1]) - 1))
-print(subprocess.Popen([sys.argv[2], "-c", sys.argv[3]], start_new_session=True, stdin=-3, stdout=-3, stderr=-3).pid)`;
+  // clone3 of linux/sched.h names the pid: no other process of the machine can take it in between.
+  const program = `import ctypes, os, signal, sys
+CLONE3 = 435
+pids = (ctypes.c_int * 1)(int(sys.argv[1]))
+arguments = (ctypes.c_uint64 * 10)()
+arguments[4], arguments[8], arguments[9] = signal.SIGCHLD, ctypes.addressof(pids), 1
+libc = ctypes.CDLL(None, use_errno=True)
+pid = libc.syscall(CLONE3, ctypes.byref(arguments), ctypes.c_size_t(ctypes.sizeof(arguments)))
+if pid == 0:
+    os.setsid()
+    for number in range(3): os.dup2(os.open(os.devnull, os.O_RDWR), number)
+    os.execv(sys.argv[2], [sys.argv[2], "-c", sys.argv[3]])
+print(pid if pid > 0 else os.strerror(ctypes.get_errno()))`;
   const words = ["-c", program, String(pid), anyInterpreter().path, LARGE + IDLE];
   const env = { ...process.env, TIDEMARK_SERVICE: service, TIDEMARK_VERSION: "7" };
-  let second = 0;
-  for (let n = 0; n < 20 && second !== pid; n++) {
-    if (second !== 0) {
-      process.kill(second, "SIGKILL");
-    }
-    second = Number(execFileSync(anyInterpreter().path, words, { encoding: "utf8", env }));
-  }
+  const printed = execFileSync(anyInterpreter().path, words, { encoding: "utf8", env });
   try {
-    expect(second).toBe(pid);
+    expect(printed.trim()).toBe(String(pid));
     await until(() =>
       watched()
         .recordings()
@@ -303,6 +305,6 @@ print(subprocess.Popen([sys.argv[2], "-c", sys.argv[3]], start_new_session=True,
     const { meta } = open(join(watched().recordingsFolder, present(after[0])));
     expect(meta).toMatchObject({ pid, identity: { service } });
   } finally {
-    process.kill(second, "SIGKILL");
+    process.kill(pid, "SIGKILL");
   }
 });

@@ -12,6 +12,7 @@ import { basename, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Artifacts } from "../../src/collect/kept/artifacts.js";
 import { SENT_MARK, type UploadEvent, Uploads } from "../../src/collect/kept/uploads.js";
+import { freePort } from "../../src/linux/free_port.fixture.js";
 import type { ArtifactJson, ArtifactsJson } from "../../src/model/documents/artifact_document.js";
 import { MOST_ABOUT_BYTES } from "../../src/model/wire/artifacts.js";
 import { aboutArtifact } from "../../src/server/artifacts/about_artifact.js";
@@ -42,8 +43,8 @@ function expectSame(path: string): void {
 
 test("a capture of 'watch' arrives, though the server was away and the collector was killed halfway", async () => {
   const { name } = watched();
-  const url = await server.listen();
-  await server.close();
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
   watched().python(LEAK, "captured");
   const words = [
     ...["--to", url, "--config"],
@@ -58,7 +59,7 @@ test("a capture of 'watch' arrives, though the server was away and the collector
   const again = new ArtifactServer();
   server = again;
   again.taken = 40; // of each piece: thousands of requests
-  await again.listen(Number(new URL(url).port));
+  await again.listen(port);
   await until(() => again.received > 0);
   first.child.kill("SIGKILL");
   await until(() => first.child.signalCode !== null);

@@ -71,10 +71,9 @@ test("requests that a program's workers count arrive at the server", async () =>
     );
     const measured = async () =>
       Number(row.exec(String((await ask(`${server.url}/metrics`)).body))?.[1] ?? 0);
-    await until(async () => (await measured()) > 0);
-    const rate = await measured();
-    expect(rate).toBeGreaterThan(20);
-    expect(rate).toBeLessThan(101);
+    // The first measured interval may be one in which the workers began.
+    await until(async () => (await measured()) > 20);
+    expect(await measured()).toBeLessThan(101);
     const { body } = await ask(
       `${server.url}/api/v1/series?service=${service}&name=requestsPerSecond`,
     );
@@ -169,11 +168,11 @@ test("serve --watch: a service that nobody changed is on the server with its lin
   watched().children.push(server.child);
   let row: ServicesJson["services"][number] | undefined;
   await until(() => server.said().includes("recording it with the agent"));
-  for (let n = 0; n < 300 && row?.verdict.kind !== "python-leak"; n++) {
+  await until(async () => {
     const { body } = await ask(`${server.url}/api/v1/services`);
     row = (body as ServicesJson).services.find((row) => watched().isOurs(row));
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
+    return row?.verdict.kind === "python-leak";
+  });
   expect(row).toMatchObject({ versions: ["7"], verdict: { kind: "python-leak" } });
   expect(row?.verdict.summary).toContain("remember");
   expect(await server.stop()).toBe(0);
@@ -193,5 +192,5 @@ test("serve --watch: if the server is killed, its collector leaves the programs 
   expect(readFileSync(`/proc/${collector}/cmdline`, "utf8")).toContain("\0watch\0");
   server.child.kill("SIGKILL");
   await until(() => !existsSync(`/proc/${collector}`));
-  expect(server.said()).toContain("left as it was");
+  await until(() => server.said().includes("left as it was"));
 });

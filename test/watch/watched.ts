@@ -177,9 +177,10 @@ function killGroup(pid: number): void {
   }
 }
 
+/** Ends a collector; resolves once its last words have been read, too. */
 export async function stopped(child: ChildProcess): Promise<number | null> {
-  const exit = once(child, "exit");
+  const closed = once(child, "close");
   child.kill("SIGTERM");
-  await exit;
+  await closed;
   return child.exitCode;
 }

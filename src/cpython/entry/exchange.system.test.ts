@@ -42,7 +42,7 @@ while not os.path.exists("${folder}/go"): time.sleep(0.01)
 return "late"`;
   exchange = Exchange.open(process.pid, waits);
   const child = spawn("python3", ["-c", exchange.source]);
-  await expect.poll(() => exchange.read(), { timeout: 30_000 }).toEqual({ state: "taken" });
+  await expect.poll(() => exchange.read()).toEqual({ state: "taken" });
   expect(exchange.withdraw()).toBe(false);
   writeFileSync(join(folder, "go"), "");
   await once(child, "exit");

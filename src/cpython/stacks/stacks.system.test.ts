@@ -272,14 +272,14 @@ say(len(threading.enumerate()))
 `,
     );
     process.kill(program.pid, "SIGSTOP");
-    await expect.poll(() => stateOf(program.pid), { timeout: 60_000 }).toBe("T");
+    await expect.poll(() => stateOf(program.pid)).toBe("T");
     const { threads } = await stacksOf(program.pid);
     expect(new Set(threads.map(({ thread }) => thread.tid)).size).toBe(201);
     expect(threads.map(({ thread }) => thread.name).sort()).toEqual(
       ["MainThread", ...Array.from({ length: 200 }, (_, n) => `t${n}`)].sort(),
     );
     // When released, each thread wakes up only to stop again.
-    await expect.poll(() => stateOf(program.pid), { timeout: 60_000 }).toBe("T");
+    await expect.poll(() => stateOf(program.pid)).toBe("T");
   },
   120_000,
 );

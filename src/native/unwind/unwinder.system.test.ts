@@ -73,7 +73,7 @@ describe("threads in known chains", () => {
     for (const name of ["nested", "frames", "callback", "handler"]) {
       const truth = present(expected.get(name));
       await expect
-        .poll(async () => (await stacksOf(pid)).get(name)?.frames.length, { timeout: 60_000 })
+        .poll(async () => (await stacksOf(pid)).get(name)?.frames.length)
         .toBe(truth.frames.length);
       const { frames, cut } = present((await stacksOf(pid)).get(name));
       expect(cut).toBeNull();
@@ -89,9 +89,7 @@ describe("threads in known chains", () => {
     const pid = await programs.run(programs.compile("chains", "undescribed", NO_DESCRIPTIONS));
     const chain = CHAINS.nested as string[];
     await expect
-      .poll(async () => ownFrames(present((await stacksOf(pid)).get("nested"))), {
-        timeout: 60_000,
-      })
+      .poll(async () => ownFrames(present((await stacksOf(pid)).get("nested"))))
       .toEqual(chain);
   }, 120_000);
 });

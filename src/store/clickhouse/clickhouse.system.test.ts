@@ -98,7 +98,7 @@ describe.skipIf(root === null)("a store in ClickHouse", () => {
     const running =
       "SELECT count() FROM system.processes WHERE query LIKE '%sleepEachRow(0.9)%LIMIT 3)%'";
     // This question is one of them.
-    await expect.poll(() => server.query(running), { timeout: 10_000 }).toBe("1");
+    await expect.poll(() => server.query(running)).toBe("1");
     await server.whileStopped(async () => {
       const answer = patient.rows("SELECT 1 AS one");
       await expect(answer).rejects.toThrow(/no answer within 0.6 s; check/);

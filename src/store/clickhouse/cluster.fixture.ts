@@ -10,7 +10,8 @@ import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { ClickhouseServer, freePort, PASSWORD } from "./server.fixture.js";
+import { freePort } from "../../linux/free_port.fixture.js";
+import { ClickhouseServer, PASSWORD } from "./server.fixture.js";
 
 const NAME = "fleet";
 const USER = "tidemark";

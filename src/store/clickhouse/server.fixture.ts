@@ -1,14 +1,13 @@
 /** A real ClickHouse server for tests, on loopback, with its data in a temporary folder. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { freePort } from "../../linux/free_port.fixture.js";
 import { present } from "../../model/base/present.js";
 
 export const USER = "default";
@@ -217,24 +216,3 @@ async function asked(port: number, sql: string, user = USER): Promise<string> {
   }
   return text.trimEnd();
 }
-
-/** Below the ports that Linux gives to connections: one of those could take it while the server that uses it is down. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(FIRST_PORT, FIRST_OF_CONNECTIONS);
-    const probe = createServer();
-    const isFree = await new Promise<boolean>((resolve) => {
-      probe.on("error", () => resolve(false));
-      probe.listen(port, "127.0.0.1", () => resolve(true));
-    });
-    if (isFree) {
-      probe.close();
-      await once(probe, "close");
-      return port;
-    }
-  }
-}
-
-const FIRST_PORT = 20_000;
-/** net.ipv4.ip_local_port_range */
-const FIRST_OF_CONNECTIONS = 32_768;
