@@ -5,11 +5,11 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { freePort } from "../dist/linux/free_port.fixture.js";
 import { benchPython } from "./environment.mjs";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
@@ -30,15 +30,6 @@ const chosenTools = toolNames(options.tools);
 const LOAD_TIMEOUT_MS = 120_000;
 const python = await benchPython();
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
-
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 /**
  * @typedef {{p50Ms: number, p99Ms: number}} Latency

@@ -5,10 +5,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { freePort } from "../dist/linux/free_port.fixture.js";
 import { attachAndRecord, detachAgent } from "../dist/record/index.js";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
@@ -16,15 +16,6 @@ const dist = join(here, "../dist");
 /** Caches fill until this cycle; after it, memory must not grow. */
 const WARM_UP = 5;
 const ATTACHED_MS = 60;
-
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 /** @param {string[]} command @param {Record<string, string>} env */
 async function serve(command, env) {

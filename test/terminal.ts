@@ -30,7 +30,7 @@ while True:
 status = os.waitpid(pid, 0)[1]
 sys.exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))`;
 
-const GIVES_UP_AFTER_MS = 60_000;
+const GIVES_UP_AFTER_MS = 120_000;
 
 export interface TerminalSettings {
   /** Default: the system's folder for temporary files. */

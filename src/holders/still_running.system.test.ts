@@ -38,7 +38,7 @@ describe.each(interpreters.map((one, n) => [`Python ${one.version} ${one.path}`,
         const runs = stillRunning(locatePython(memory));
         expect(runs()).toBe(true);
         process.kill(waiting.pid, "SIGUSR1");
-        await vi.waitFor(() => expect(existsSync(ending)).toBe(true), { timeout: 20_000 });
+        await vi.waitFor(() => expect(existsSync(ending)).toBe(true), { timeout: 100_000 });
         expect(runs()).toBe(false);
         await waiting.stop();
         expect(runs()).toBe(false);

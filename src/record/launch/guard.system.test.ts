@@ -152,7 +152,8 @@ seen = []
 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
     signal.signal(number, lambda number, frame: seen.append(signal.Signals(number).name))
 print("ready", flush=True)
-deadline = time.monotonic() + float(sys.argv[1])
+while len(seen) < int(sys.argv[1]): time.sleep(0.05)
+deadline = time.monotonic() + 1 # for one too many
 while time.monotonic() < deadline: time.sleep(0.05)
 print(",".join(seen))`;
 
@@ -183,7 +184,7 @@ print(",".join(seen))`;
   });
 
   test("a program that is stopped and continued runs to its end", async () => {
-    const { child, output, program } = await startReady(["python3", "-c", counter, "1"]);
+    const { child, output, program } = await startReady(["python3", "-c", counter, "0"]);
     process.kill(program, "SIGSTOP");
     await until(() => stateOf(present(child.pid)) === "T");
     process.kill(present(child.pid), "SIGCONT");

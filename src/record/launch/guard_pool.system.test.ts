@@ -112,7 +112,8 @@ ${claim}`;
 
   test("is saved for a second recorder if the first one left the program", () => {
     const orphan = join(folder, "alone.orphan");
-    const script = "sleep 0.3; echo recorders: $(pgrep -P $PPID -c node); exit 7";
+    const waits = "for n in $(seq 600); do pgrep -P $PPID node >&2 || break; sleep 0.1; done";
+    const script = `${waits}; echo recorders: $(pgrep -P $PPID -c node); exit 7`;
     const { status, stdout, messages } = run(["sh", "-c", script], {
       before: [...pool, ["orphan", orphan], ["env", "LD_PRELOAD", "/nowhere/none.so"]],
       alone: true,

@@ -25,4 +25,4 @@ test("a program that missed the first interrupt gets a second one before it is k
   });
   child.stdout?.once("data", () => abort.abort(new Error("SIGTERM")));
   expect(await end).toEqual({ exitCode: 7, signal: null, startFailure: null });
-}, 60_000);
+});
