@@ -69,7 +69,7 @@ test("a recording: the kind, the line, the holder, the rate, the advice", async 
 
 test("the types that grow, counted while it ran", async () => {
   const recordingPath = join(folder, "counted.tidemark");
-  const leak = spawn(python, ["leaky.py", "100"], { cwd: folder, stdio: "ignore" });
+  const leak = spawn(python, ["leaky.py", "280"], { cwd: folder, stdio: "ignore" });
   children.push(leak);
   await once(leak, "spawn");
   // How soon the recorder counts a second time depends on the speed of the machine; here its CPU budget is an hour's.

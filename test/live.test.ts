@@ -3,11 +3,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SummaryJson } from "../src/model/documents/documents.js";
 import { anyInterpreter } from "./environment.js";
-import { execute, plainEnvironment, removeScratch, scratch, tidemark } from "./run.js";
+import { execute, plainEnvironment, removeScratch, scratch, tidemark, until } from "./run.js";
 import { Terminal } from "./terminal.js";
 
 /** Keeps 4 MiB in every iteration, and prints its pid; ends when its input does. */
@@ -41,9 +40,7 @@ afterAll(() => {
 test("by pid: the largest line, its growth, and the program's end", async () => {
   const words = [tidemark, "live", String(pid)];
   // The recording opens a moment after the program's start.
-  for (let tries = 0; tries < 200 && !existsSync(join(folder, "growing.tidemark")); tries++) {
-    await sleep(100);
-  }
+  await until(() => existsSync(join(folder, "growing.tidemark")));
   const terminal = await Terminal.open(words, { cwd: folder, columns: 100 });
   try {
     const screen = await terminal.shows(/MiB .*\+[\d.]+ [KMG]iB .*keep {2}growing\.py:4/);
@@ -77,9 +74,7 @@ while not select.select([sys.stdin], [], [], 0.1)[0]: keep(5)
     ["run", "-o", "slow.tidemark", "--", anyInterpreter().path, "slow.py"],
     { cwd: folder, env: plainEnvironment(folder), stdio: ["pipe", "ignore", "ignore"] },
   );
-  for (let tries = 0; tries < 200 && !existsSync(join(folder, "slow.tidemark")); tries++) {
-    await sleep(100);
-  }
+  await until(() => existsSync(join(folder, "slow.tidemark")));
   const terminal = await Terminal.open([tidemark, "live", "slow.tidemark"], {
     cwd: folder,
     columns: 100,
