@@ -123,7 +123,7 @@ if __name__ == "__main__":
         stack: expect.arrayContaining([expect.objectContaining({ function: "work", line: 3 })]),
       });
       expect(document.processes.length).toBeGreaterThan(1);
-    }, 240_000);
+    });
 
     test("attributes lists that leak although Python would reuse the memory of others", async () => {
       const code = `import faulty

@@ -148,7 +148,6 @@ test.each(interpreters)(
     // leaf < middle < __lt__ < (sort) < generates < sorts
     expect(kinds).toMatch(minor >= 11 ? /^n+pppn+p/ : /^n+pn+pn+pn+p/);
   },
-  120_000,
 );
 
 const able = interpreters.filter(({ version }) => Number(version.split(".")[1]) >= 12);
@@ -175,7 +174,6 @@ exec(compile(source, "<string>", "exec"))
     expect(inOrder(all)).toMatch(/^[np]+n$/);
     expect(all.some((frame) => frame.function === "code outside any object file")).toBe(said.on);
   },
-  120_000,
 );
 
 const ownInterpreters = interpreters.filter(({ chroot }) => chroot === undefined);
@@ -219,7 +217,7 @@ say(1)
     "of the library",
   ]);
   expect(stdout).toMatch(/thread \d+ "of the library" {2}no Python, asleep\n {4}/);
-}, 120_000);
+});
 
 test("a process that cannot be entered: for how long its main thread has been in C code, and at which native frame", async () => {
   const { pid } = await startProgram(
@@ -238,15 +236,13 @@ native.sleeps_natively()
   expect(stderr).toMatch(
     /TM-E035 .* for \d+ s or more, at sleeps_inner \(native\.so\) called by sleeps_natively \(native\.so\); it holds the interpreter's lock/,
   );
-}, 120_000);
+});
 
-test.skipIf(environment.packagesPython === null)(
-  "NumPy at work, and greenlets",
-  async () => {
-    const python = { path: present(environment.packagesPython) };
-    const { pid } = await startPython(
-      python,
-      `
+test.skipIf(environment.packagesPython === null)("NumPy at work, and greenlets", async () => {
+  const python = { path: present(environment.packagesPython) };
+  const { pid } = await startPython(
+    python,
+    `
 import numpy, greenlet
 def works():
     numbers = numpy.random.default_rng(1).random(2_000_000)
@@ -258,21 +254,19 @@ for function in (works, switches):
     threading.Thread(target=function, name=function.__name__, daemon=True).start()
 say(1)
 `,
-    ).then((program) => {
-      started.push(program);
-      return program;
-    });
-    await expect
-      .poll(async () => {
-        const document = await snapshot(pid, "--native");
-        const works = named(document, "works");
-        return [/numpy/.test(works[0]?.file ?? ""), own(works), own(named(document, "switches"))];
-      })
-      .toEqual([true, ["works"], ["in_greenlet"]]);
-    const switches = named(await snapshot(pid, "--native"), "switches");
-    const place = (pattern: RegExp) =>
-      switches.findIndex((frame) => pattern.test(`${frame.function} ${frame.file}`));
-    expect(place(/^in_greenlet/)).toBeLessThan(place(/\/_greenlet[^/]*\.so$/));
-  },
-  120_000,
-);
+  ).then((program) => {
+    started.push(program);
+    return program;
+  });
+  await expect
+    .poll(async () => {
+      const document = await snapshot(pid, "--native");
+      const works = named(document, "works");
+      return [/numpy/.test(works[0]?.file ?? ""), own(works), own(named(document, "switches"))];
+    })
+    .toEqual([true, ["works"], ["in_greenlet"]]);
+  const switches = named(await snapshot(pid, "--native"), "switches");
+  const place = (pattern: RegExp) =>
+    switches.findIndex((frame) => pattern.test(`${frame.function} ${frame.file}`));
+  expect(place(/^in_greenlet/)).toBeLessThan(place(/\/_greenlet[^/]*\.so$/));
+});

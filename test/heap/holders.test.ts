@@ -35,7 +35,7 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       } finally {
         memory.close();
       }
-    }, 120_000);
+    });
     afterAll(async () => await waiting.stop());
 
     const pathOf = (type: string) => {

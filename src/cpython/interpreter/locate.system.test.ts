@@ -50,7 +50,7 @@ describe.each(interpreters)("Python $version at $path", (interpreter) => {
   beforeAll(async () => {
     program = await startPython(interpreter, PROGRAM);
     memory = openProcessMemory(program.pid);
-  }, 120_000);
+  });
   afterAll(async () => {
     memory.close();
     await program.stop();
@@ -109,7 +109,7 @@ describe.each(interpreters)("Python $version at $path", (interpreter) => {
       }
     }
     expect(refused).toBeGreaterThan(20);
-  }, 240_000);
+  });
 
   test("ends in a typed error or an answer, whatever its memory contains", async () => {
     const copy = new MemoryCopy(memory);
@@ -136,7 +136,7 @@ describe.each(interpreters)("Python $version at $path", (interpreter) => {
       }
     }
     expect(refused).toBeGreaterThan(0);
-  }, 240_000);
+  });
 });
 
 function seenThrough(memory: Memory, readInto: Memory["readInto"]): Memory {
@@ -218,28 +218,24 @@ describe("refused by name", () => {
   test.each([
     [8, 0x03_10_00_f0, /^TM-E023 .* runs Python 3\.16\.0; /],
     [16, 1, /^TM-E023 .* a free-threaded build; /],
-  ])(
-    "published data at %i",
-    async (offset, value, message) => {
-      const program = await startPython(newest, "say(1)");
-      const memory = openProcessMemory(program.pid);
-      const { address } = locatePython(memory);
-      const copy = new MemoryCopy(memory);
-      const page = Math.floor(address / 4096);
-      copy.damage = (at, bytes) => {
-        if (at !== page) {
-          return bytes;
-        }
-        const other = Uint8Array.from(bytes);
-        new DataView(other.buffer).setUint32(address + offset - page * 4096, value, true);
-        return other;
-      };
-      expect(() => locatePython(copy)).toThrow(message);
-      memory.close();
-      await program.stop();
-    },
-    60_000,
-  );
+  ])("published data at %i", async (offset, value, message) => {
+    const program = await startPython(newest, "say(1)");
+    const memory = openProcessMemory(program.pid);
+    const { address } = locatePython(memory);
+    const copy = new MemoryCopy(memory);
+    const page = Math.floor(address / 4096);
+    copy.damage = (at, bytes) => {
+      if (at !== page) {
+        return bytes;
+      }
+      const other = Uint8Array.from(bytes);
+      new DataView(other.buffer).setUint32(address + offset - page * 4096, value, true);
+      return other;
+    };
+    expect(() => locatePython(copy)).toThrow(message);
+    memory.close();
+    await program.stop();
+  });
 
   test("a process without Python", async () => {
     const program = await start(["sh", "-c", "echo 1; read line"]);
@@ -247,7 +243,7 @@ describe("refused by name", () => {
     expect(() => locatePython(memory)).toThrow(/^TM-E022 no Python interpreter/);
     memory.close();
     await program.stop();
-  }, 60_000);
+  });
 
   test("an interpreter that is too new for the known layouts", async () => {
     const program = await startPython(newest, "say(1)");
@@ -256,5 +252,5 @@ describe("refused by name", () => {
     expect(() => locatePython(memory, old)).toThrow(/^TM-E023 .* runs Python 3\.1\d\./);
     memory.close();
     await program.stop();
-  }, 60_000);
+  });
 });

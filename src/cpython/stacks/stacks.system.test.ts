@@ -133,7 +133,6 @@ test.each(interpreters)(
       ).toEqual(rows.slice(main ? 2 : 0).map(main ? withoutLine : whole));
     }
   },
-  120_000,
 );
 
 const withoutLine = ([name, file]: Row): (string | number)[] => [name, file];
@@ -188,7 +187,6 @@ test.each(interpreters)(
     const main = tasks.filter(({ runsOn }) => runsOn !== null);
     expect(main.map(({ frames }) => frames.at(-1)?.code.function)).toEqual(["main"]);
   },
-  120_000,
 );
 
 const CHURN = `
@@ -224,7 +222,6 @@ test.each(interpreters)(
       }
     }
   },
-  120_000,
 );
 
 test("the holder of the GIL, and a program that is traced already: read while it runs", async () => {
@@ -255,7 +252,7 @@ while True: pass
   } finally {
     await held.release();
   }
-}, 120_000);
+});
 
 test.each(interpreters.filter(({ version }) => /^3\.(9|11|13|15)/.test(version)))(
   "Python $version at $path: 200 threads; a program that is stopped stays so",
@@ -281,7 +278,6 @@ say(len(threading.enumerate()))
     // When released, each thread wakes up only to stop again.
     await expect.poll(() => stateOf(program.pid)).toBe("T");
   },
-  120_000,
 );
 
 function stateOf(pid: number): string {
@@ -313,5 +309,4 @@ say(1)
     const inner = threads.filter(({ thread }) => thread.interpreter === python.interpreters[1]);
     expect(inner.some(({ frames }) => frames[0]?.code.function === "inside")).toBe(true);
   },
-  120_000,
 );

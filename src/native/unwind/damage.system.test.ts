@@ -105,7 +105,7 @@ test("damaged unwinding information ends a stack with a message, however it is d
   }
   expect(cuts).toBeGreaterThan(50);
   memory.close();
-}, 120_000);
+});
 
 test("arbitrary registers end in a message", async () => {
   const pid = await programs.run(programs.compile("chains", "anywhere", OPTIMISED));
@@ -137,4 +137,4 @@ test("arbitrary registers end in a message", async () => {
   expect(unwinder.unwind({ ...itemAt(threads, 0), stacks: [] }).cut).toMatch(/outside its memory/);
   unwinder.close();
   memory.close();
-}, 120_000);
+});

@@ -31,22 +31,18 @@ describe("threads in known chains", () => {
     ["linked to fixed addresses", [...OPTIMISED, "-no-pie"]],
     ["linked statically, without a table of its descriptions", [...OPTIMISED, "-static"]],
     ["not optimized", ["-O0"]],
-  ])(
-    "%s",
-    async (name, options) => {
-      const stacks = await settled(
-        await programs.run(programs.compile("chains", name.replaceAll(" ", "-"), options)),
-      );
-      for (const [thread, chain] of Object.entries(CHAINS)) {
-        const stack = present(stacks.get(thread));
-        expect([thread, ownFrames(stack), stack.cut]).toEqual([thread, chain, null]);
-      }
-      const deep = present(stacks.get("deep"));
-      expect(deep.cut).toMatch(/copied/);
-      expect(deep.frames.length).toBeGreaterThan(1000);
-    },
-    120_000,
-  );
+  ])("%s", async (name, options) => {
+    const stacks = await settled(
+      await programs.run(programs.compile("chains", name.replaceAll(" ", "-"), options)),
+    );
+    for (const [thread, chain] of Object.entries(CHAINS)) {
+      const stack = present(stacks.get(thread));
+      expect([thread, ownFrames(stack), stack.cut]).toEqual([thread, chain, null]);
+    }
+    const deep = present(stacks.get("deep"));
+    expect(deep.cut).toMatch(/copied/);
+    expect(deep.frames.length).toBeGreaterThan(1000);
+  });
 
   test("each frame has its own part of the stack, up to its caller's", async () => {
     const stacks = await settled(
@@ -62,7 +58,7 @@ describe("threads in known chains", () => {
       .get("frames")
       ?.frames.find((frame) => frame.function === "with_large_frame");
     expect((large?.high ?? 0) - (large?.low ?? 0)).toBeGreaterThan(100_000);
-  }, 120_000);
+  });
 
   test("a stripped program whose file is deleted: the same frames, named by offset", async () => {
     const whole = programs.compile("chains", "whole", OPTIMISED);
@@ -83,7 +79,7 @@ describe("threads in known chains", () => {
         expect(frame.function).toMatch(/^stripped\+0x[0-9a-f]+$/);
       }
     }
-  }, 120_000);
+  });
 
   test("code without descriptions is unwound by its frame pointers", async () => {
     const pid = await programs.run(programs.compile("chains", "undescribed", NO_DESCRIPTIONS));
@@ -91,7 +87,7 @@ describe("threads in known chains", () => {
     await expect
       .poll(async () => ownFrames(present((await stacksOf(pid)).get("nested"))))
       .toEqual(chain);
-  }, 120_000);
+  });
 });
 
 /** Possible callers of a function of the running program. */
@@ -124,4 +120,4 @@ test("a program paused anywhere: every stack is complete, and every call in it e
   holder.close();
   unwinder.close();
   memory.close();
-}, 120_000);
+});

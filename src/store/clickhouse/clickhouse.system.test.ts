@@ -289,7 +289,6 @@ describe.skipIf(root === null)("a store in ClickHouse", () => {
       await proxy.stop();
       await server.query("DROP DATABASE waiting");
     },
-    40_000,
   );
 
   /** That have rows, and that days name. */

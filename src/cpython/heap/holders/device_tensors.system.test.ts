@@ -69,5 +69,4 @@ test.skipIf(environment.torchPython === null)(
       await program.stop();
     }
   },
-  120_000,
 );
