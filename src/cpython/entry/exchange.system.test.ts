@@ -61,9 +61,7 @@ sys.stdin.readline()`;
   exchange = Exchange.open(present(child.pid), 'raise LookupError("none")');
   child.stdin.write(`exec(${JSON.stringify(exchange.source)})\n`);
   const answer = { state: "raised", text: "LookupError: none" };
-  await expect
-    .poll(() => exchange.read(), { timeout: 30_000 })
-    .toEqual({ ...answer, closed: false });
+  await expect.poll(() => exchange.read()).toEqual({ ...answer, closed: false });
   child.stdin.write("\n");
   await once(child.stdout, "data");
   expect(exchange.read()).toEqual({ ...answer, closed: true });
