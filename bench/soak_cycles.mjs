@@ -8,7 +8,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { freePort } from "../dist/linux/free_port.fixture.js";
+import { freePort } from "../dist/model/base/free_port.fixture.js";
 import { attachAndRecord, detachAgent } from "../dist/record/index.js";
 
 const here = fileURLToPath(new URL(".", import.meta.url));

@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PodWatch } from "../../src/collect/kubernetes/pod_watch.js";
 import { Pods } from "../../src/collect/kubernetes/pods.js";
 import { evictPod } from "../../src/kubernetes/eviction.js";
-import { freePort } from "../../src/linux/free_port.fixture.js";
+import { freePort } from "../../src/model/base/free_port.fixture.js";
 import { present } from "../../src/model/base/present.js";
 import { environment } from "../environment.js";
 import { removeScratch, scratch, until } from "../run.js";

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { readEnvironment } from "../../scripts/environment.mjs";
-import { freePort } from "../../src/linux/free_port.fixture.js";
+import { freePort } from "../../src/model/base/free_port.fixture.js";
 import { present } from "../../src/model/base/present.js";
 import type { AlertJson, AlertsJson } from "../../src/model/documents/alert_document.js";
 import { streamBytes } from "../../src/recording/streams.fixture.js";

@@ -1,7 +1,7 @@
 /** SIGKILL of the server while profilers send and clients query: acknowledged profiles are stored exactly once. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, expect, test } from "vitest";
-import { freeAddress } from "../../src/linux/free_port.fixture.js";
+import { freeAddress } from "../../src/model/base/free_port.fixture.js";
 import { removeScratch, scratch } from "../run.js";
 import { pprofOf, pushMessage } from "./profiles.js";
 import { ask, type RunningServer, startServer } from "./running_server.js";

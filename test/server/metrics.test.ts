@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { readEnvironment } from "../../scripts/environment.mjs";
-import { freePort } from "../../src/linux/free_port.fixture.js";
+import { freePort } from "../../src/model/base/free_port.fixture.js";
 import { present } from "../../src/model/base/present.js";
 import { streamBytes } from "../../src/recording/streams.fixture.js";
 import { removeScratch, scratch } from "../run.js";

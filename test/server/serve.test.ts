@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
-import { freeAddress } from "../../src/linux/free_port.fixture.js";
+import { freeAddress } from "../../src/model/base/free_port.fixture.js";
 import { present } from "../../src/model/base/present.js";
 import type { ServiceJson, ServicesJson } from "../../src/model/documents/fleet_document.js";
 import { openRecording } from "../../src/recording/reader.js";

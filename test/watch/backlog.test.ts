@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { Backlog, type BacklogEvent } from "../../src/collect/kept/backlog.js";
 import { KeptRecordings } from "../../src/collect/kept/kept_recordings.js";
-import { freeAddress } from "../../src/linux/free_port.fixture.js";
+import { freeAddress } from "../../src/model/base/free_port.fixture.js";
 import type { ServiceJson } from "../../src/model/documents/fleet_document.js";
 import type { SeriesAnswer } from "../../src/model/wire/services.js";
 import type { Destination } from "../../src/recording/sender/post_connection.js";

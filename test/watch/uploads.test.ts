@@ -12,7 +12,7 @@ import { basename, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Artifacts } from "../../src/collect/kept/artifacts.js";
 import { SENT_MARK, type UploadEvent, Uploads } from "../../src/collect/kept/uploads.js";
-import { freePort } from "../../src/linux/free_port.fixture.js";
+import { freePort } from "../../src/model/base/free_port.fixture.js";
 import type { ArtifactJson, ArtifactsJson } from "../../src/model/documents/artifact_document.js";
 import { MOST_ABOUT_BYTES } from "../../src/model/wire/artifacts.js";
 import { aboutArtifact } from "../../src/server/artifacts/about_artifact.js";

@@ -10,7 +10,7 @@ import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { freePort } from "../../linux/free_port.fixture.js";
+import { freePort } from "../../model/base/free_port.fixture.js";
 import { ClickhouseServer, PASSWORD } from "./server.fixture.js";
 
 const NAME = "fleet";

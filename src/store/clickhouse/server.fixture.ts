@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { freePort } from "../../linux/free_port.fixture.js";
+import { freePort } from "../../model/base/free_port.fixture.js";
 import { present } from "../../model/base/present.js";
 
 export const USER = "default";
