@@ -3,7 +3,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { ADVICE, diagnose, evidenceOfSnapshots } from "../../src/diagnose/index.js";
+import { diagnose, evidenceOfSnapshots } from "../../src/diagnose/index.js";
+import { ADVICE } from "../../src/diagnose/wording/advice.js";
 import { GPU_ADVICE } from "../../src/gpu/analysis/advice.js";
 import { analyse } from "../../src/gpu/analysis/analyse.js";
 import { readSnapshot } from "../../src/gpu/snapshot/read_snapshot.js";

@@ -5,7 +5,7 @@ import { levelAtEnd, membersOf, pssOfTree, totalGrowth } from "./total_growth.js
 const MIB = 2 ** 20;
 const TIMES = Float64Array.from({ length: 60 }, (_, second) => second * 1000);
 
-const series = (pid: number, metrics: Partial<Record<Metric, (i: number) => number>>) =>
+const series = (pid: number, metrics: Readonly<Record<string, (i: number) => number>>) =>
   ({
     pid,
     timesMs: TIMES,
