@@ -1,7 +1,12 @@
 /** What `tidemark watch` prints, in a terminal or a log. */
 
 import type { WatchEvent } from "../../collect/index.js";
-import { formatBytes, formatCount, formatDurationBriefly } from "../../model/base/numbers.js";
+import {
+  formatBytes,
+  formatCount,
+  formatDurationBriefly,
+  formatMilliseconds,
+} from "../../model/base/numbers.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import { actionText } from "../../model/documents/action_text.js";
 import type { ArtifactFileJson } from "../../model/documents/artifact_document.js";
@@ -90,9 +95,9 @@ function remarksOn(
 export function watchEventText(event: WatchEvent): string {
   switch (event.kind) {
     case "attached":
-      return `${nameOf(event)}: recording it with the agent to ${event.path}`;
+      return `${nameOf(event)}: recording it with the agent to ${event.path}; it was paused for ${formatMilliseconds(event.pauseMs)}`;
     case "left":
-      return `${nameOf(event)}: left as it was; its recording is ${event.path}`;
+      return `${nameOf(event)}: left as it was; its longest pause was ${formatMilliseconds(event.pauseMs)}; its recording is ${event.path}`;
     case "refused":
       return `${nameOf(event)}: recorded from outside, because the agent could not be attached: ${event.why}`;
     case "failed":

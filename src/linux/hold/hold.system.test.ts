@@ -51,6 +51,21 @@ describe("a paused process", () => {
     expect(readStat(pid)?.state).not.toBe("t");
   });
 
+  test("no other work of this process runs before it can be read, and none before it continues", async () => {
+    const pid = await python(SPINNING);
+    const holder = new ProcessHolder(pid);
+    const done: string[] = [];
+    setImmediate(() => done.push("other work"));
+    await holder.hold(10_000);
+    done.push(`paused: ${states(pid).every((state) => state === "t")}`);
+    expect(await holder.registers()).toHaveLength(5);
+    await holder.release();
+    done.push("released");
+    await new Promise((resolve) => setImmediate(resolve));
+    holder.close();
+    expect(done).toEqual(["paused: true", "released", "other work"]);
+  });
+
   test("the process continues by itself when the time is over, and this is reported", async () => {
     const pid = await python(SPINNING);
     const held = await holdProcess(pid, 20);

@@ -5,6 +5,7 @@
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { readSync } from "node:fs";
 import { constants, getPriority, setPriority } from "node:os";
 import type { Address, Millis, Pid } from "../../model/base/units.js";
 import { targetBusy, targetTraced } from "../../model/errors/attach_errors.js";
@@ -18,6 +19,7 @@ import {
 import { GUARD_PATH } from "../installation.js";
 import { explainPtraceBarred, readAttachPermission } from "../process/permission.js";
 import { readStat } from "../process/process.js";
+import { pause } from "./pause.js";
 
 /** Functions of the program for {@link ProcessHolder.layCall}. */
 interface CallAddresses {
@@ -41,6 +43,9 @@ export interface ThreadRegisters {
 }
 
 const REGISTERS = 17;
+/** How long this process may do nothing but wait for an answer. A process that does not stop in this time is not paused. */
+const LONGEST_BLOCKED_MS: Millis = 500;
+const BLOCKED_STEP_MS: Millis = 0.1;
 
 export interface Held {
   /** The registers of every thread while the process is paused; empty if the time limit has passed. */
@@ -204,7 +209,12 @@ export class ProcessHolder {
     this.#guard.stdin?.write(Buffer.from(`${escaped.join("\t")}\n`, "latin1"));
   }
 
+  /**
+   * First waits without giving other work of this process a turn: the paused process would wait for that work, too, such
+   * as for the reading of another program's large profile.
+   */
   async #answer(): Promise<string[]> {
+    this.#receiveNow();
     for (;;) {
       const answer = this.#answers.shift();
       if (answer) {
@@ -219,6 +229,22 @@ export class ProcessHolder {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
+    }
+  }
+
+  #receiveNow(): void {
+    const descriptor = descriptorOf(this.#guard.stdout);
+    const bytes = Buffer.alloc(1 << 16);
+    const until = performance.now() + LONGEST_BLOCKED_MS;
+    while (descriptor !== null && this.#answers.length === 0 && this.#lapse === null) {
+      const length = readAvailable(descriptor, bytes);
+      if (length !== null && length > 0) {
+        this.#receive(bytes.toString("latin1", 0, length));
+      } else if (length === null && performance.now() < until) {
+        pause(BLOCKED_STEP_MS);
+      } else {
+        return; // if the guard has ended, an event reports it
+      }
     }
   }
 
@@ -261,6 +287,24 @@ export class ProcessHolder {
       default:
         return targetBusy(this.#pid, text);
     }
+  }
+}
+
+/** Of a pipe to a child process, which does not block; null if it is closed. Node publishes no other way to read from it now. */
+function descriptorOf(stream: object | null): number | null {
+  const { _handle: handle } = (stream ?? {}) as { readonly _handle?: { readonly fd?: number } };
+  return handle?.fd !== undefined && handle.fd >= 0 ? handle.fd : null;
+}
+
+/** null if nothing is there yet, 0 at the end. */
+function readAvailable(descriptor: number, bytes: Buffer): number | null {
+  try {
+    return readSync(descriptor, bytes);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EAGAIN") {
+      return null;
+    }
+    return 0;
   }
 }
 
