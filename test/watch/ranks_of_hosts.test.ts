@@ -1,6 +1,13 @@
 /** A job on two hosts, one of whose ranks grows: the server finds it, and asks the collectors of both hosts at one moment. */
 import { spawn } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
@@ -38,9 +45,6 @@ function startHost(host: string, service: string, url: string) {
   const { folder, children } = watched();
   const own = join(folder, host);
   mkdirSync(own);
-  for (let rank = 0; rank < RANKS; rank++) {
-    writeFileSync(join(own, `dump_${rank}`), `of rank ${rank} on ${host}`);
-  }
   const script = `hostname ${host}
 for rank in $(seq 0 ${RANKS - 1}); do
   RANK=$rank "$PYTHON" -c "$PROGRAM" &
@@ -63,6 +67,11 @@ exec "$TIDEMARK" watch --to ${url} --config "$POLICY" --folder "${own}/recording
     said += chunk.toString();
   });
   return { own, said: () => said };
+}
+
+function recordingsIn(own: string): string[] {
+  const folder = join(own, "recordings");
+  return existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(".tidemark")) : [];
 }
 
 function artifactIn(own: string): { readonly path: string; readonly about: ArtifactJson } | null {
@@ -90,7 +99,12 @@ test.skipIf(!isRoot || environment.tools.unshare === null)(
     server = await startServer(null, { options: ["--config", config] });
     const { url } = server;
     const hosts = HOSTS.map((host) => startHost(host, service, url));
-    await until(() => hosts.every(({ said }) => said().includes(`watching ${RANKS} programs`)));
+    await until(() => hosts.every(({ own }) => recordingsIn(own).length === RANKS));
+    for (const [at, { own }] of hosts.entries()) {
+      for (let rank = 0; rank < RANKS; rank++) {
+        writeFileSync(join(own, `dump_${rank}`), `of rank ${rank} on ${HOSTS[at]}`);
+      }
+    }
 
     // Three days of a job with eight ranks, the fourth of which leaks.
     const nowMs = Date.now();

@@ -82,6 +82,9 @@ export async function holdProcess(pid: Pid, longestMs: Millis): Promise<Held> {
   };
 }
 
+/** Resolves when the newest pause of this process is over. */
+let turns: Promise<void> = Promise.resolve();
+
 /**
  * One guard for several pauses of the same process. Starting the guard takes a few ms, and each pause a few
  * tenths of a ms.
@@ -95,8 +98,9 @@ export class ProcessHolder {
   #wake: (() => void) | null = null;
   #failure: Error | null = null;
   #lapse: Millis | null = null;
-  /** CPU time of this process before the pause. */
+  /** Priority of this process before the pause. */
   #priority: number | null = null;
+  #endTurn: (() => void) | null = null;
 
   readonly #pid: Pid;
 
@@ -119,16 +123,38 @@ export class ProcessHolder {
     this.#guard.on("close", () => this.#fail(internalError(new Error("the guard has ended"))));
   }
 
-  /** Throws the same errors as {@link holdProcess}. */
+  /** Throws the same errors as {@link holdProcess}. Waits until this process pauses no other one. */
   async hold(longestMs: Millis): Promise<void> {
     this.#lapse = null;
+    await this.#takeTurn();
     this.#raisePriority();
-    this.#say("hold", String(Math.ceil(longestMs)));
-    const answer = await this.#answer();
-    if (answer[0] !== "held") {
-      this.#restorePriority();
-      throw this.#refusal(answer);
+    try {
+      this.#say("hold", String(Math.ceil(longestMs)));
+      const answer = await this.#answer();
+      if (answer[0] !== "held") {
+        throw this.#refusal(answer);
+      }
+    } catch (error) {
+      this.#isOver();
+      throw error;
     }
+  }
+
+  /** One process is paused at a time, because work for another one would make its pause longer. */
+  async #takeTurn(): Promise<void> {
+    const before = turns;
+    let end = () => {};
+    turns = new Promise((resolve) => {
+      end = resolve;
+    });
+    await before;
+    this.#endTurn = end;
+  }
+
+  #isOver(): void {
+    this.#restorePriority();
+    this.#endTurn?.();
+    this.#endTurn = null;
   }
 
   /**
@@ -164,14 +190,16 @@ export class ProcessHolder {
   }
 
   async release(): Promise<{ readonly pauseMs: Millis; readonly lapsed: boolean }> {
-    if (this.#lapse === null) {
-      this.#say("go");
-      const [verb, microseconds] = await this.#answer();
-      this.#restorePriority();
-      return { pauseMs: Number(microseconds) / 1000, lapsed: verb === "lapsed" };
+    try {
+      if (this.#lapse === null) {
+        this.#say("go");
+        const [verb, microseconds] = await this.#answer();
+        return { pauseMs: Number(microseconds) / 1000, lapsed: verb === "lapsed" };
+      }
+      return { pauseMs: this.#lapse, lapsed: true };
+    } finally {
+      this.#isOver();
     }
-    this.#restorePriority();
-    return { pauseMs: this.#lapse, lapsed: true };
   }
 
   /** Gives this process a higher priority during the pause, if permitted, because the paused process waits for it. */
@@ -194,7 +222,7 @@ export class ProcessHolder {
 
   /** Releases the process if it is still paused. */
   close(): void {
-    this.#restorePriority();
+    this.#isOver();
     this.#failure ??= internalError(new Error("the guard was closed"));
     this.#guard.stdin?.end();
     this.#guard.unref();

@@ -50,9 +50,7 @@ export async function armChildren(
   let longestPauseMs = 0;
   const worker = async () => {
     for (let pid = waiting.shift(); pid !== undefined; pid = waiting.shift()) {
-      const armed = signal.aborted
-        ? "the recording ended first"
-        : await arm(pid, options, signal);
+      const armed = signal.aborted ? "the recording ended first" : await arm(pid, options, signal);
       if (typeof armed === "string") {
         refuse(`Child process ${pid} (${nameOf(pid)}) has no profile: ${armed}.`);
       } else {

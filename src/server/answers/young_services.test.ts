@@ -53,7 +53,9 @@ test("the line that an instance's diagnosis names is in the summary of a young s
 
 test("instances that ended or do not leak, other services, and services that are old enough change nothing", () => {
   const plain = "shop has too few readings for a verdict.";
-  expect(summary("short", "steady", "cache-plateau", "none", "out-of-memory", "warm-up")).toBe(plain);
+  expect(summary("short", "steady", "cache-plateau", "none", "out-of-memory", "warm-up")).toBe(
+    plain,
+  );
   expect(summary("short", ...Array(5).fill("steady"), "python-leak")).toBe(plain);
   expect(summary("undecided", "python-leak")).toBe(plain);
   expect(summary("flat", "python-leak")).toBe(plain);

@@ -59,7 +59,8 @@ function summarized(
   }
   const { kind, confidence, summary } = first;
   const count = others.length + 1;
-  const who = count === 1 ? "one of its instances has" : `${formatCount(count)} of its instances have`;
+  const who =
+    count === 1 ? "one of its instances has" : `${formatCount(count)} of its instances have`;
   const which = count === 1 ? "" : ", the fastest growing";
   return {
     ...diagnosis,

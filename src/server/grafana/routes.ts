@@ -9,6 +9,7 @@ import type { Hono, MiddlewareHandler } from "hono";
 import { badUsage, TidemarkError } from "../../model/errors/errors.js";
 import { isOfDatabase } from "../../model/errors/server_errors.js";
 import type { Store } from "../../store/index.js";
+import { coverageOf } from "../answers/coverage.js";
 import { flamebearer, flamebearerDiff, USUAL_NODES } from "./flamebearer.js";
 import { type MemoryType, memoryType } from "./profile_types.js";
 import { merged, querier, seriesMatchers, windowOf } from "./querier.js";
@@ -57,12 +58,15 @@ export function addGrafana(app: Hono, { store, allowed, fail }: GrafanaParts): v
   app.get("/pyroscope/render", allowed, async (context) => {
     const { searchParams: query } = new URL(context.req.url);
     const { type, ...side } = sideIn(query, "");
-    const graph = flamebearer(await merged(store, side), type.figure, nodesIn(query));
+    const profile = await merged(store, side);
+    const graph = flamebearer(profile, type.figure, nodesIn(query));
     const { startMs, endMs } = windowOf(side.start, side.end);
     const stepMs = Math.max(1000, Math.ceil((endMs - startMs) / TIMELINE_STEPS));
     const matchers = seriesMatchers([side.labelSelector]);
     const asked = { startMs, endMs, matchers, figure: type.figure, groupBy: [], stepMs };
     const [series] = await store.figureSeries(asked);
+    const of = { startMs, endMs, of: matchers };
+    const coverage = await coverageOf(store, of, profile.instances);
     return context.json({
       version: 1,
       flamebearer: bearerJson(graph),
@@ -73,6 +77,7 @@ export function addGrafana(app: Hono, { store, allowed, fail }: GrafanaParts): v
         durationDelta: Math.round(stepMs / 1000),
       },
       groups: {},
+      coverage, // not Pyroscope's; its clients ignore it
     });
   });
   app.get("/pyroscope/render-diff", allowed, async (context) => {
