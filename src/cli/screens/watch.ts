@@ -15,6 +15,9 @@ import type { WatchJson, WatchRowJson } from "../../model/documents/watch_docume
 import { oneLine } from "../../model/errors/errors.js";
 import { type Column, printTable, type Screen } from "../text/output.js";
 
+/** Of programs in front of what applies to all of them. */
+const MOST_NAMES = 8;
+
 const GETS: Record<WatchRowJson["gets"], string> = {
   agent: "agent",
   outside: "from outside",
@@ -66,16 +69,32 @@ export function printWatchTable(
     row.command.join(" "),
   ]);
   printTable(screen, columns, cells);
-  for (const row of programs) {
-    for (const sentence of remarksOn(row, explains)) {
-      screen.line(screen.paint.dim(`  ${row.service} (${row.pid}) ${sentence}`));
-    }
+  for (const remark of remarksOnAll(programs, explains)) {
+    screen.line(screen.paint.dim(`  ${remark}`));
   }
   if (policy === "" && !explains) {
     screen.line(
       screen.paint.dim("  no policy: every program that can be attached to gets the agent"),
     );
   }
+}
+
+/** What applies to several programs, such as the lack of a permission, is named once. */
+export function remarksOnAll(programs: readonly WatchRowJson[], explains: boolean): string[] {
+  const named = new Map<string, string[]>();
+  for (const row of programs) {
+    for (const sentence of remarksOn(row, explains)) {
+      const names = named.get(sentence) ?? [];
+      names.push(`${row.service} (${row.pid})`);
+      named.set(sentence, names);
+    }
+  }
+  return [...named].map(([sentence, names]) => {
+    const more = names.length - MOST_NAMES;
+    const others = more > 0 ? [`and ${formatCount(more)} more`] : [];
+    const all = [...names.slice(0, MOST_NAMES), ...others].join(", ");
+    return `${all}${names.length === 1 ? "" : ":"} ${sentence}`;
+  });
 }
 
 function remarksOn(
