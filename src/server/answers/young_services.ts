@@ -2,13 +2,14 @@
  * A service that has run for minutes has too few readings for a diagnosis of all its processes; the diagnoses of its
  * instances, which know each process's allocations, may know the line and the holder by then. Its summary names them.
  */
-import { formatCount, formatShare } from "../../model/base/numbers.js";
+import { formatCount } from "../../model/base/numbers.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type {
   FleetDiagnosesJson,
   FleetDiagnosisJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
 import type { FleetVerdictsJson } from "../../model/documents/fleet_document.js";
+import { verdictText } from "../../model/documents/verdict_text.js";
 
 type InstanceVerdict = FleetVerdictsJson["verdicts"][number];
 
@@ -66,7 +67,7 @@ function summarized(
     ...diagnosis,
     verdict: {
       ...diagnosis.verdict,
-      summary: `${diagnosis.verdict.summary.replace(/\.$/, "")}, but ${who} one${which}: ${kind} (${formatShare(confidence)} sure). ${summary}`,
+      summary: `${diagnosis.verdict.summary.replace(/\.$/, "")}, but ${who} one${which}: ${verdictText({ kind: kind as VerdictKind, confidence })}. ${summary}`,
     },
   };
 }
