@@ -2,6 +2,7 @@
  *
  * Lines on standard input and output, as on the wire of `host` (docs/spine.md):
  *
+ *   (at the start)         -> ready
  *   hold MAX_MS            -> held TASKS                    every task is stopped
  *                          -> failed KIND ERRNO TEXT        no task is stopped; KIND: gone, ended, traced,
  *                                                           permission, busy (TEXT: the task), system
@@ -293,6 +294,7 @@ int hold_process(pid_t pid) {
     setpriority(PRIO_PROCESS, 0, -20);
     struct held held = {.pid = pid};
     struct wire in = {.fd = 0}, out = {.fd = 1};
+    wire_send(&out, "ready", NULL);
     for (;;) {
         int timeout = -1;
         if (held.until_us) {

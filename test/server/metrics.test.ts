@@ -119,7 +119,7 @@ test.skipIf(tools.prometheus === null)(
         | undefined;
       return body?.data?.result.find(({ metric }) => metric.service === "shop")?.value[1];
     };
-    await expect.poll(found, { timeout: 40_000 }).toBe(String(50 * MIB));
+    await expect.poll(found, { timeout: 40_000 }).toBe(String(100 * MIB));
   },
 );
 

@@ -55,7 +55,7 @@ describe("a paused process", () => {
   test("no other work of this process runs before it can be read, and none before it continues", async () => {
     const pid = await python(SPINNING);
     const holder = new ProcessHolder(pid);
-    await holder.hold(10_000); // the guard has started
+    await holder.hold(10_000); // after its guard has started
     await holder.release();
     const done: string[] = [];
     setImmediate(() => done.push("other work"));

@@ -43,8 +43,8 @@ export interface ThreadRegisters {
 }
 
 const REGISTERS = 17;
-/** How long this process may do nothing but wait for an answer. A process that does not stop in this time is not paused. */
-const LONGEST_BLOCKED_MS: Millis = 500;
+/** How long this process may do nothing but wait for an answer; the guard pauses no thread for longer while others run. */
+const LONGEST_BLOCKED_MS: Millis = 700;
 const BLOCKED_STEP_MS: Millis = 0.1;
 
 export interface Held {
@@ -101,6 +101,7 @@ export class ProcessHolder {
   /** Priority of this process before the pause. */
   #priority: number | null = null;
   #endTurn: (() => void) | null = null;
+  #isStarted = false;
 
   readonly #pid: Pid;
 
@@ -126,6 +127,10 @@ export class ProcessHolder {
   /** Throws the same errors as {@link holdProcess}. Waits until this process pauses no other one. */
   async hold(longestMs: Millis): Promise<void> {
     this.#lapse = null;
+    if (!this.#isStarted) {
+      await this.#nextAnswer(); // "ready"
+      this.#isStarted = true;
+    }
     await this.#takeTurn();
     this.#raisePriority();
     try {
@@ -243,6 +248,10 @@ export class ProcessHolder {
    */
   async #answer(): Promise<string[]> {
     this.#receiveNow();
+    return await this.#nextAnswer();
+  }
+
+  async #nextAnswer(): Promise<string[]> {
     for (;;) {
       const answer = this.#answers.shift();
       if (answer) {

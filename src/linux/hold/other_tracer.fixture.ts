@@ -8,7 +8,15 @@ import { GUARD_PATH } from "../installation.js";
 export async function pausedByOther(pid: Pid): Promise<() => Promise<void>> {
   const guard = spawn(GUARD_PATH, ["hold", String(pid)], { stdio: ["pipe", "pipe", "ignore"] });
   guard.stdin.write("hold\t120000\n");
-  await once(guard.stdout, "data");
+  await new Promise<void>((resolve) => {
+    let said = "";
+    guard.stdout.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+      if (said.includes("held")) {
+        resolve();
+      }
+    });
+  });
   return async () => {
     const exit = once(guard, "exit");
     guard.stdin.end();

@@ -6,10 +6,10 @@ import { Code, ConnectError, createConnectRouter, type Interceptor } from "@conn
 import { createFetchHandler } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { Hono, MiddlewareHandler } from "hono";
+import type { CoverageJson } from "../../model/documents/fleet_document.js";
 import { badUsage, TidemarkError } from "../../model/errors/errors.js";
 import { isOfDatabase } from "../../model/errors/server_errors.js";
-import type { Store } from "../../store/index.js";
-import { coverageOf } from "../answers/coverage.js";
+import type { ProfileQuery, Store } from "../../store/index.js";
 import { flamebearer, flamebearerDiff, USUAL_NODES } from "./flamebearer.js";
 import { type MemoryType, memoryType } from "./profile_types.js";
 import { merged, querier, seriesMatchers, windowOf } from "./querier.js";
@@ -23,9 +23,15 @@ export interface GrafanaParts {
   readonly store: Store;
   readonly allowed: MiddlewareHandler;
   readonly fail: (error: unknown) => void;
+  /** How much of the selected processes that many instances with profiles are. */
+  readonly coverageOf: (
+    store: Store,
+    query: Pick<ProfileQuery, "of" | "startMs" | "endMs">,
+    instances: number,
+  ) => Promise<CoverageJson>;
 }
 
-export function addGrafana(app: Hono, { store, allowed, fail }: GrafanaParts): void {
+export function addGrafana(app: Hono, { store, allowed, fail, coverageOf }: GrafanaParts): void {
   const plainErrors: Interceptor = (next) => async (request) => {
     try {
       return await next(request);
