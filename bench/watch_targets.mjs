@@ -2,6 +2,11 @@
  * What a collector costs the programs that it watches. Programs with the same work in three groups: with the agent, recorded
  * from outside, and not watched. The first two change places after each round, so that neither the program nor the time of
  * day decides.
+ *
+ * A pause is what the collector reports: from the first thread that it stops to the last one that runs again. A gap is what
+ * a program sees of it, and of everything else: the agent's own start, and waiting for a core. Gaps are therefore compared
+ * over windows of the same length: in which the programs are entered, of programs that nothing watches meanwhile, and of
+ * the same programs before there is a collector.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,7 +14,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
-import { ratioWithInterval } from "./statistics.mjs";
+import { quantile, ratioWithInterval } from "./statistics.mjs";
 
 /** Works and sleeps; prints its longest gap since the last question in ms, its turns and its CPU time in s. */
 const BEATING = `
@@ -32,15 +37,16 @@ while True:
 `;
 const GROUPS = /** @type {const} */ (["a", "b", "never"]);
 const OF_A_GROUP = 2;
-/** A new policy is read, agents are loaded and removed within this time. */
+/** A new policy is read, agents are loaded and removed within this time: a window of gaps. */
 const CHANGE_MS = 12_000;
 
 /** @typedef {{gapMs: number, turns: number, cpuSeconds: number}} Answer */
+/** @typedef {{entered: number[], unwatched: number[], before: number[]}} Gaps in ms, one of each program and window */
 
 /**
  * @param {{tidemark: string, python: string, folder: string, rounds: number, seconds: number}} options
- * @returns {Promise<{ratio: ReturnType<typeof ratioWithInterval>, watchedGapMs: number, otherGapMs: number, attached: number}>} CPU time of a turn with the
- *   agent relative to one without, the longest gaps of watched programs and of the others, and how often an agent was loaded
+ * @returns {Promise<{ratio: ReturnType<typeof ratioWithInterval>, pausesMs: number[], gaps: Gaps}>} CPU time of a turn with
+ *   the agent relative to one without, and one pause for each time that an agent was loaded or removed
  */
 export async function measureTargets({ tidemark, python, folder, rounds, seconds }) {
   const programs = GROUPS.flatMap((group) =>
@@ -58,32 +64,35 @@ select:
   - {match: {}, watch: never}
 `,
     );
+  /** @type {Gaps} */
+  const gaps = { entered: [], unwatched: [], before: [] };
+  const askAll = () => Promise.all(programs.map(({ ask }) => ask()));
+  await pause(CHANGE_MS);
+  await askAll(); // the gaps of their own start do not count
+  for (let window = 0; window < rounds; window++) {
+    await pause(CHANGE_MS);
+    gaps.before.push(...(await askAll()).map(({ gapMs }) => gapMs));
+  }
   withAgent("a");
   const words = ["watch", "--config", policy, "--folder", join(folder, "targets")];
   const collector = spawn(tidemark, words, { stdio: ["ignore", "ignore", "pipe"] });
-  let attached = 0;
-  createInterface({ input: collector.stderr }).on("line", (line) => {
-    attached += line.includes("recording it with the agent") ? 1 : 0;
-  });
+  const pausesMs = pausesIn(collector.stderr);
   /** @type {number[]} */
   const ratios = [];
-  const gaps = { watched: 0, other: 0 };
-  const askAll = async () => {
-    const answers = await Promise.all(programs.map(({ ask }) => ask()));
-    programs.forEach(({ group }, at) => {
-      const kind = group === "never" ? "other" : "watched";
-      gaps[kind] = Math.max(gaps[kind], /** @type {Answer} */ (answers[at]).gapMs);
+  /** Of a window in which all watched programs are entered. */
+  const askChanged = async () => {
+    const answers = await askAll();
+    answers.forEach(({ gapMs }, at) => {
+      gaps[programs[at]?.group === "never" ? "unwatched" : "entered"].push(gapMs);
     });
     return answers;
   };
   try {
-    await pause(CHANGE_MS);
-    await Promise.all(programs.map(({ ask }) => ask())); // the gaps of their own start do not count
     for (let round = 0; round < rounds; round++) {
       const group = round % 2 === 0 ? "a" : "b";
       withAgent(group);
       await pause(CHANGE_MS);
-      const before = await askAll();
+      const before = await (round === 0 ? askAll() : askChanged()); // only one group is entered at first
       await pause(seconds * 1000);
       const after = await askAll();
       const cost = (/** @type {string} */ wanted) => {
@@ -95,20 +104,37 @@ select:
       ratios.push(cost(group) / cost(group === "a" ? "b" : "a"));
     }
   } finally {
-    const exit = once(collector, "exit");
+    const exit = once(collector, "close");
     collector.kill("SIGTERM");
     await exit;
-    await askAll();
     for (const { child } of programs) {
       child.kill("SIGKILL");
     }
   }
-  return {
-    ratio: ratioWithInterval(ratios),
-    watchedGapMs: gaps.watched,
-    otherGapMs: gaps.other,
-    attached,
-  };
+  return { ratio: ratioWithInterval(ratios), pausesMs, gaps };
+}
+
+/**
+ * The pauses that a collector prints from now on: each agent that it loads, and the longest of each that it removes.
+ * @param {NodeJS.ReadableStream} stderr
+ */
+export function pausesIn(stderr) {
+  /** @type {number[]} */
+  const pausesMs = [];
+  createInterface({ input: stderr }).on("line", (line) => {
+    const ms = /(?:it was paused for|its longest pause was) ([\d.]+) ms/.exec(line)?.[1];
+    if (ms !== undefined) {
+      pausesMs.push(Number(ms));
+    }
+  });
+  return pausesMs;
+}
+
+/** Median, 99th percentile and maximum. @param {number[]} values */
+export function spread(values) {
+  return values.length === 0
+    ? "-"
+    : [0.5, 0.99, 1].map((q) => quantile(values, q).toFixed(1)).join(", ");
 }
 
 /** @param {string} python @param {string} group */

@@ -2,13 +2,14 @@
  *
  * Lines on standard input and output, as on the wire of `host` (docs/spine.md):
  *
+ *   (at the start)         -> ready
  *   hold MAX_MS            -> held TASKS                    every task is stopped
  *                          -> failed KIND ERRNO TEXT        no task is stopped; KIND: gone, ended, traced,
  *                                                           permission, busy (TEXT: the task), system
  *   call A B C D SOURCE    -> calling                       see hold_call.c; the numbers are hex
  *                          -> refused TEXT                  nothing was written
  *   registers              -> registers TID VALUE... ...    hold_registers.c; 17 values each, hex
- *   go                     -> released PAUSE_US
+ *   go                     -> released PAUSE_US          since the first task has stopped
  *   (MAX_MS passed)        -> lapsed PAUSE_US               the process has resumed without `go`
  *   end of file            the process is resumed, the guard exits
  *
@@ -150,6 +151,7 @@ static bool await_stops(struct held *held, uint64_t deadline) {
         while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
             struct held_task *task = find(held, tid);
             if (task && WIFSTOPPED(status)) {
+                held->stopped_us = held->stopped_us ? held->stopped_us : now_us();
                 task->is_stopped = true;
                 task->interrupted = status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP;
                 task->signal = status >> 16 ? 0 : WSTOPSIG(status);
@@ -200,6 +202,7 @@ static bool any_is_stopped(const struct held *held) {
 
 static bool take_hold(struct held *held, struct hold_failure *failure) {
     held->since_us = now_us();
+    held->stopped_us = 0;
     for (int fresh = 1; fresh != 0;) {
         fresh = seize_new(held, failure);
         uint64_t deadline = held->since_us + LONGEST_STOP_US;
@@ -251,7 +254,8 @@ static void release(struct held *held, struct wire *out, const char *verb) {
         return;
     let_go(held);
     char head[96];
-    snprintf(head, sizeof head, "%s\t%llu", verb, (unsigned long long)(now_us() - held->since_us));
+    uint64_t paused_us = held->stopped_us ? now_us() - held->stopped_us : 0;
+    snprintf(head, sizeof head, "%s\t%llu", verb, (unsigned long long)paused_us);
     held->since_us = held->until_us = 0;
     wire_send(out, head, NULL);
 }
@@ -293,6 +297,7 @@ int hold_process(pid_t pid) {
     setpriority(PRIO_PROCESS, 0, -20);
     struct held held = {.pid = pid};
     struct wire in = {.fd = 0}, out = {.fd = 1};
+    wire_send(&out, "ready", NULL);
     for (;;) {
         int timeout = -1;
         if (held.until_us) {

@@ -24,6 +24,7 @@ struct held {
     struct held_task *tasks;
     size_t count, capacity;
     uint64_t since_us, until_us; /* until_us 0: not held */
+    uint64_t stopped_us;         /* when the first task had stopped */
     bool loose;                  /* a task was asked to stop and may do so at any time */
 };
 

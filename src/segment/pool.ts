@@ -208,12 +208,22 @@ export class PoolReader {
   }
 }
 
-/** How every version's pool begins: the magic number, then the version. null: not a pool. */
-export const POOL_START_BYTES = 12;
+/** How every version's pool begins: the magic number, then the version, and from this version on the lease. */
+export const POOL_START_BYTES = POOL_HEADER.lease_until_ms + 8;
+
+/** As {@link PoolHeader.leaseUntilMs}; null: not a pool of this version. */
+export function poolLease(start: Uint8Array): Millis | null {
+  const view = new DataView(start.buffer, start.byteOffset, start.byteLength);
+  return poolVersion(start) === CONSTANTS.TM_SEGMENT_VERSION
+    ? readUint64(view, POOL_HEADER.lease_until_ms)
+    : null;
+}
+
+/** null: not a pool. */
 
 export function poolVersion(start: Uint8Array): number | null {
   const view = new DataView(start.buffer, start.byteOffset, start.byteLength);
-  return start.length >= POOL_START_BYTES &&
+  return start.length >= POOL_HEADER.version + 4 &&
     view.getBigUint64(POOL_HEADER.magic, true) === CONSTANTS.TM_POOL_MAGIC
     ? view.getUint32(POOL_HEADER.version, true)
     : null;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { remoteExec } from "../../src/cpython/entry/remote_exec.js";
-import { holdProcess } from "../../src/linux/index.js";
+import { pausedByOther } from "../../src/linux/hold/other_tracer.fixture.js";
 import { present } from "../../src/model/base/present.js";
 import { TidemarkError } from "../../src/model/errors/errors.js";
 import { detachAgent } from "../../src/record/index.js";
@@ -184,9 +184,9 @@ time.sleep(600)`,
 
   test("traced by another tool: refused with the tool's name", async () => {
     const target = await start(python, SERVICE);
-    const held = await holdProcess(target.pid, 30_000);
+    const release = await pausedByOther(target.pid);
     await expect(exec(target.pid)).rejects.toThrow(/TM-E032 .*tidemark-guard/);
-    await held.release();
+    await release();
     expect((await exec(target.pid)).text).toBe("ran");
   });
 

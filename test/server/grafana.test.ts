@@ -314,6 +314,7 @@ describe("/pyroscope/render", () => {
       flamebearer: { numTicks: 4000, maxSelf: 3000 },
       metadata: { format: "single", units: "bytes" },
       timeline: { startTime: startMs / 1000 },
+      coverage: { factor: 1 },
     });
   });
 

@@ -40,6 +40,9 @@ beforeEach(async () => {
     const plan = { service, version: "41", pid, startedMs, rss, profiles, figures };
     expect((await post(server.url, streamBytes(plan))).status).toBe(200);
   }
+  const rss = [0, 30_000, 55_000].map((afterMs) => [afterMs, 50 * MIB] as const);
+  const outside = streamBytes({ service: "shop", version: "41", pid: 9, startedMs, rss });
+  expect((await post(server.url, outside)).status).toBe(200);
   const pushed = await fetch(`${server.url}/push.v1.PusherService/Push`, {
     method: "POST",
     headers: { "content-type": "application/proto" },
@@ -59,8 +62,10 @@ const metrics = async () => String((await ask(`${server.url}/metrics`)).body);
 
 test("has the newest figures of each service and version, and of the server", async () => {
   const text = await metrics();
-  expect(text).toContain(`tidemark_rss_bytes{service="shop",version="41"} ${50 * MIB}\n`);
+  expect(text).toContain(`tidemark_rss_bytes{service="shop",version="41"} ${100 * MIB}\n`);
   expect(text).toContain(`tidemark_live_bytes{service="shop",version="41"} ${MIB}\n`);
+  expect(text).toContain('tidemark_instances{service="shop",version="41"} 2\n');
+  expect(text).toContain('tidemark_profiled_instances{service="shop",version="41"} 1\n');
   expect(text).toContain(`tidemark_device_bytes{service="shop",version="41"} ${700 * MIB}\n`);
   expect(text).not.toContain('tidemark_device_bytes{service="till"');
   expect(text).toContain('tidemark_requests_per_second{service="shop",version="41"} 12.5\n');
@@ -111,5 +116,5 @@ test.skipIf(tools.prometheus === null)("is scraped by Prometheus", async () => {
       | undefined;
     return body?.data?.result.find(({ metric }) => metric.service === "shop")?.value[1];
   };
-  await expect.poll(found).toBe(String(50 * MIB));
+  await expect.poll(found).toBe(String(100 * MIB));
 });

@@ -1,7 +1,12 @@
 /** What `tidemark watch` prints, in a terminal or a log. */
 
 import type { WatchEvent } from "../../collect/index.js";
-import { formatBytes, formatCount, formatDurationBriefly } from "../../model/base/numbers.js";
+import {
+  formatBytes,
+  formatCount,
+  formatDurationBriefly,
+  formatMilliseconds,
+} from "../../model/base/numbers.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import { actionText } from "../../model/documents/action_text.js";
 import type { ArtifactFileJson } from "../../model/documents/artifact_document.js";
@@ -9,6 +14,9 @@ import { verdictText } from "../../model/documents/verdict_text.js";
 import type { WatchJson, WatchRowJson } from "../../model/documents/watch_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type Column, printTable, type Screen } from "../text/output.js";
+
+/** Of programs in front of what applies to all of them. */
+const MOST_NAMES = 8;
 
 const GETS: Record<WatchRowJson["gets"], string> = {
   agent: "agent",
@@ -61,16 +69,32 @@ export function printWatchTable(
     row.command.join(" "),
   ]);
   printTable(screen, columns, cells);
-  for (const row of programs) {
-    for (const sentence of remarksOn(row, explains)) {
-      screen.line(screen.paint.dim(`  ${row.service} (${row.pid}) ${sentence}`));
-    }
+  for (const remark of remarksOnAll(programs, explains)) {
+    screen.line(screen.paint.dim(`  ${remark}`));
   }
   if (policy === "" && !explains) {
     screen.line(
       screen.paint.dim("  no policy: every program that can be attached to gets the agent"),
     );
   }
+}
+
+/** What applies to several programs, such as the lack of a permission, is named once. */
+export function remarksOnAll(programs: readonly WatchRowJson[], explains: boolean): string[] {
+  const named = new Map<string, string[]>();
+  for (const row of programs) {
+    for (const sentence of remarksOn(row, explains)) {
+      const names = named.get(sentence) ?? [];
+      names.push(`${row.service} (${row.pid})`);
+      named.set(sentence, names);
+    }
+  }
+  return [...named].map(([sentence, names]) => {
+    const more = names.length - MOST_NAMES;
+    const others = more > 0 ? [`and ${formatCount(more)} more`] : [];
+    const all = [...names.slice(0, MOST_NAMES), ...others].join(", ");
+    return `${all}${names.length === 1 ? "" : ":"} ${sentence}`;
+  });
 }
 
 function remarksOn(
@@ -90,9 +114,9 @@ function remarksOn(
 export function watchEventText(event: WatchEvent): string {
   switch (event.kind) {
     case "attached":
-      return `${nameOf(event)}: recording it with the agent to ${event.path}`;
+      return `${nameOf(event)}: recording it with the agent to ${event.path}; it was paused for ${formatMilliseconds(event.pauseMs)}`;
     case "left":
-      return `${nameOf(event)}: left as it was; its recording is ${event.path}`;
+      return `${nameOf(event)}: left as it was; its longest pause was ${formatMilliseconds(event.pauseMs)}; its recording is ${event.path}`;
     case "refused":
       return `${nameOf(event)}: recorded from outside, because the agent could not be attached: ${event.why}`;
     case "failed":

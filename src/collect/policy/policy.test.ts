@@ -88,6 +88,18 @@ test.each([
   expect(message.length).toBeLessThan(400);
 });
 
+test("one line names several mistakes, in the order of the file, and counts the others", () => {
+  const text = `defaults: {poll: 1ms, agents: many}
+select:
+- {match: {servise: x}, agent: {share: 110%}}
+- {match: {}, watch: maybe}
+- {match: {}, watch: perhaps}
+`;
+  expect(() => read(text)).toThrow(
+    /line 1: defaults\.\w+: [^;]+; line 1: defaults\.\w+: [^;]+; line 3: rule 1, [^;]+; line 3: rule 1, [^;]+; and 2 more;/,
+  );
+});
+
 test("aliases that would expand to a huge document are refused", () => {
   const levels = Array.from(
     { length: 12 },

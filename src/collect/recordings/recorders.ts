@@ -161,15 +161,16 @@ export class Recorders {
       waitMs: WAIT_MS,
       forMs: Number.POSITIVE_INFINITY,
       until,
-      onRecording: () => {
+      onRecording: ({ longestPauseMs: pauseMs }) => {
         entered();
-        onEvent({ kind: "attached", program, path: recordingPath });
+        onEvent({ kind: "attached", program, path: recordingPath, pauseMs });
       },
     });
     if (result.ended) {
       return { memoryEnds: result.open().memoryEnds };
     }
-    onEvent({ kind: "left", program, path: recordingPath });
+    const pauseMs = Math.max(result.attachPauseMs, result.detachPauseMs);
+    onEvent({ kind: "left", program, path: recordingPath, pauseMs });
     return null;
   }
 

@@ -10,12 +10,13 @@ const LEAST_AGE_MS: Millis = 8_000;
 
 /** Reports how many programs are watched, if that has changed. */
 export class WatchCounts {
-  readonly #events: ProcessEvents;
+  readonly #events: Pick<ProcessEvents, "takeShortLived">;
   readonly #onEvent: (event: WatchEvent) => void;
   #reported = "";
   #dueMs: Millis = 0;
+  #firstMs: Millis | null = null;
 
-  constructor(events: ProcessEvents, onEvent: (event: WatchEvent) => void) {
+  constructor(events: Pick<ProcessEvents, "takeShortLived">, onEvent: (event: WatchEvent) => void) {
     this.#events = events;
     this.#onEvent = onEvent;
   }
@@ -27,6 +28,12 @@ export class WatchCounts {
     const all = living.filter(
       ({ program: { root } }) => Date.now() - root.startedMs >= LEAST_AGE_MS,
     );
+    // The first report is of all programs that run at the start: none of them is too young for long.
+    this.#firstMs ??= nowMs;
+    const mayWait = this.#reported === "" && nowMs - this.#firstMs < LEAST_AGE_MS;
+    if (mayWait && all.length < living.length) {
+      return;
+    }
     const withAgent = all.filter(({ growing }) => growing?.kind === "agent").length;
     const outside = all.filter(({ growing }) => growing?.kind === "outside").length;
     const counts = { withAgent, outside, not: all.length - withAgent - outside };

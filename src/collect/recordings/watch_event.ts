@@ -8,7 +8,13 @@ import type { UploadEvent } from "../kept/uploads.js";
 import type { Program } from "../policy/programs.js";
 
 export type WatchEvent =
-  | { readonly kind: "attached" | "left"; readonly program: Program; readonly path: string }
+  /** `pauseMs`: the longest pause of the program so far, when attaching and detaching. */
+  | {
+      readonly kind: "attached" | "left";
+      readonly program: Program;
+      readonly path: string;
+      readonly pauseMs: Millis;
+    }
   /** "refused": it is recorded from outside, not with the agent. "failed": it is not recorded. Both are tried again. */
   | { readonly kind: "refused" | "failed"; readonly program: Program; readonly why: string }
   | {

@@ -36,6 +36,7 @@ export class LateMainThread {
   #thread: HeldThread | null = null;
   /** What it waited in at the moment of the copy; undefined before the first. */
   #wait: string | undefined;
+  #room: StackRoom | null = null;
 
   readonly #pid: Pid;
   readonly #memory: Memory;
@@ -51,12 +52,17 @@ export class LateMainThread {
     this.#openUnwinder = openUnwinder;
   }
 
+  /** Call this before the process is paused, so that nothing is allocated meanwhile. */
+  prepare(): void {
+    this.#room = this.#openUnwinder === undefined ? null : new StackRoom();
+  }
+
   /** Call this while the process is paused. */
   async copy(holder: { registers(): Promise<ThreadRegisters[]> }): Promise<void> {
     this.#wait = waitOf(this.#pid, this.#pid, this.#memory);
-    if (this.#openUnwinder !== undefined) {
+    if (this.#room !== null) {
       const main = (await holder.registers()).filter(({ tid }) => tid === this.#pid);
-      this.#thread = copyThreads(this.#memory, main, new StackRoom())[0] ?? null;
+      this.#thread = copyThreads(this.#memory, main, this.#room)[0] ?? null;
     }
   }
 

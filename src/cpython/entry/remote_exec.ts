@@ -188,6 +188,7 @@ class RemoteExec {
       } else {
         this.#request = written;
       }
+      return false;
     });
   }
 
@@ -202,15 +203,15 @@ class RemoteExec {
           : standing.interpreters > 1
             ? "it runs several interpreters"
             : "its C library is not glibc";
-        return;
+        return false;
       }
       if (this.#exchange.read().state !== "waiting") {
-        return;
+        return true;
       }
       if (this.#request !== null && !this.#request.undo(standing)) {
         this.#request = null; // executed just now
         laid = true;
-        return;
+        return true;
       }
       this.#request = null;
       const refusal = await this.#holder.layCall(
@@ -229,6 +230,7 @@ class RemoteExec {
         // What the thread was doing then: it may do something else by the time of the message.
         this.#obstacle = refusal.startsWith(OF_MOMENT) ? "" : refusal;
       }
+      return laid;
     });
     return laid || this.#exchange.read().state !== "waiting";
   }
@@ -243,26 +245,32 @@ class RemoteExec {
     const until = performance.now() + LONGEST_UNDO_MS;
     await this.#standing((standing) => {
       undone = request.undo(standing);
+      return false;
     }, until);
     this.#request = null;
     return undone;
   }
 
-  /** Does something while the process is paused, or nothing if it could not be stopped in time. */
+  /** Does something while the process is paused, or nothing if it could not be stopped in time. `work`: true if it runs our
+   * code now, so that nothing has to be described. */
   async #standing(
-    work: (standing: Standing) => void | Promise<void>,
+    work: (standing: Standing) => boolean | Promise<boolean>,
     until = this.#deadline,
   ): Promise<void> {
+    const isLate = performance.now() - this.#begun > TICK_MS;
+    if (isLate) {
+      this.#late.prepare();
+    }
     if (!(await this.#holder.hold(until))) {
       return;
     }
     try {
-      if (performance.now() - this.#begun > TICK_MS) {
-        await this.#late.copy(this.#holder);
-      }
       const standing = this.#check();
       this.#holdsLock = standing.mainHoldsLock;
-      await work(standing);
+      const isEntered = await work(standing);
+      if (isLate && !isEntered) {
+        await this.#late.copy(this.#holder); // it may have to be described
+      }
     } finally {
       this.#pauses.push((await this.#holder.release()).pauseMs);
     }

@@ -3,7 +3,8 @@
 import { afterEach, expect, test } from "vitest";
 import { environment } from "../../../test/environment.js";
 import { startPython, type Waiting } from "../../../test/python_program.js";
-import { holdProcess, openProcessMemory, readStat } from "../../linux/index.js";
+import { pausedByOther } from "../../linux/hold/other_tracer.fixture.js";
+import { openProcessMemory, readStat } from "../../linux/index.js";
 import { present } from "../../model/base/present.js";
 import { locatePython, type PythonFrame, readStacks, type Stacks } from "../index.js";
 
@@ -240,7 +241,7 @@ while True: pass
     [true, true],
     [false, false],
   ]);
-  const held = await holdProcess(program.pid, 60_000);
+  const release = await pausedByOther(program.pid);
   try {
     const seen = await stacksOf(program.pid);
     expect(seen.pauseMs).toBe(0);
@@ -250,7 +251,7 @@ while True: pass
       threads[1]?.frames.at(-1)?.code.function,
     ]);
   } finally {
-    await held.release();
+    await release();
   }
 });
 

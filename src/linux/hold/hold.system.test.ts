@@ -6,6 +6,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { present } from "../../model/base/present.js";
 import { readStat } from "../process/process.js";
 import { holdProcess, ProcessHolder } from "./hold.js";
+import { pausedByOther } from "./other_tracer.fixture.js";
 
 const started: ChildProcess[] = [];
 afterEach(() => {
@@ -49,6 +50,41 @@ describe("a paused process", () => {
     expect(pauseMs).toBeGreaterThan(0);
     await until(() => states(pid).some((state) => state !== "t"));
     expect(readStat(pid)?.state).not.toBe("t");
+  });
+
+  test("no other work of this process runs before it can be read, and none before it continues", async () => {
+    const pid = await python(SPINNING);
+    const holder = new ProcessHolder(pid);
+    await holder.hold(10_000); // after its guard has started
+    await holder.release();
+    const done: string[] = [];
+    setImmediate(() => done.push("other work"));
+    await holder.hold(10_000);
+    done.push(`paused: ${states(pid).every((state) => state === "t")}`);
+    expect(await holder.registers()).toHaveLength(5);
+    await holder.release();
+    done.push("released");
+    await new Promise((resolve) => setImmediate(resolve));
+    holder.close();
+    expect(done).toEqual(["paused: true", "released", "other work"]);
+  });
+
+  test("of several processes, one is paused at a time", async () => {
+    const pids = [await python(SPINNING), await python(SPINNING), await python(SPINNING)];
+    const [first, ...others] = pids.map((pid) => new ProcessHolder(pid));
+    await present(first).hold(10_000);
+    const waiting = others.map(async (holder) => {
+      await holder.hold(10_000);
+      const paused = pids.filter((pid) => states(pid).every((state) => state === "t"));
+      await holder.release();
+      holder.close();
+      return paused;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(pids.map((pid) => states(pid)[0] === "t")).toEqual([true, false, false]);
+    await present(first).release();
+    present(first).close();
+    expect(await Promise.all(waiting)).toEqual([[pids[1]], [pids[2]]]);
   });
 
   test("the process continues by itself when the time is over, and this is reported", async () => {
@@ -95,9 +131,9 @@ while True: pass`);
 
   test("refusals name their reason", async () => {
     const pid = await python(SPINNING);
-    const first = await holdProcess(pid, 30_000);
+    const release = await pausedByOther(pid);
     await expect(holdProcess(pid, 1_000)).rejects.toThrow(/TM-E032 .* traced by tidemark-guard/);
-    await first.release();
+    await release();
     await expect(holdProcess(2 ** 22 + 1, 1_000)).rejects.toThrow(/TM-E020/);
     const zombie = await python(`
 import os, time

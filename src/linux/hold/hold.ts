@@ -5,6 +5,7 @@
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { readSync } from "node:fs";
 import { constants, getPriority, setPriority } from "node:os";
 import type { Address, Millis, Pid } from "../../model/base/units.js";
 import { targetBusy, targetTraced } from "../../model/errors/attach_errors.js";
@@ -18,6 +19,7 @@ import {
 import { GUARD_PATH } from "../installation.js";
 import { explainPtraceBarred, readAttachPermission } from "../process/permission.js";
 import { readStat } from "../process/process.js";
+import { pause } from "./pause.js";
 
 /** Functions of the program for {@link ProcessHolder.layCall}. */
 interface CallAddresses {
@@ -41,6 +43,9 @@ export interface ThreadRegisters {
 }
 
 const REGISTERS = 17;
+/** How long this process may do nothing but wait for an answer; the guard pauses no thread for longer while others run. */
+const LONGEST_BLOCKED_MS: Millis = 700;
+const BLOCKED_STEP_MS: Millis = 0.1;
 
 export interface Held {
   /** The registers of every thread while the process is paused; empty if the time limit has passed. */
@@ -77,6 +82,9 @@ export async function holdProcess(pid: Pid, longestMs: Millis): Promise<Held> {
   };
 }
 
+/** Resolves when the newest pause of this process is over. */
+let turns: Promise<void> = Promise.resolve();
+
 /**
  * One guard for several pauses of the same process. Starting the guard takes a few ms, and each pause a few
  * tenths of a ms.
@@ -90,8 +98,10 @@ export class ProcessHolder {
   #wake: (() => void) | null = null;
   #failure: Error | null = null;
   #lapse: Millis | null = null;
-  /** CPU time of this process before the pause. */
+  /** Priority of this process before the pause. */
   #priority: number | null = null;
+  #endTurn: (() => void) | null = null;
+  #isStarted = false;
 
   readonly #pid: Pid;
 
@@ -114,16 +124,42 @@ export class ProcessHolder {
     this.#guard.on("close", () => this.#fail(internalError(new Error("the guard has ended"))));
   }
 
-  /** Throws the same errors as {@link holdProcess}. */
+  /** Throws the same errors as {@link holdProcess}. Waits until this process pauses no other one. */
   async hold(longestMs: Millis): Promise<void> {
     this.#lapse = null;
-    this.#raisePriority();
-    this.#say("hold", String(Math.ceil(longestMs)));
-    const answer = await this.#answer();
-    if (answer[0] !== "held") {
-      this.#restorePriority();
-      throw this.#refusal(answer);
+    if (!this.#isStarted) {
+      await this.#nextAnswer(); // "ready"
+      this.#isStarted = true;
     }
+    await this.#takeTurn();
+    this.#raisePriority();
+    try {
+      this.#say("hold", String(Math.ceil(longestMs)));
+      const answer = await this.#answer();
+      if (answer[0] !== "held") {
+        throw this.#refusal(answer);
+      }
+    } catch (error) {
+      this.#isOver();
+      throw error;
+    }
+  }
+
+  /** One process is paused at a time, because work for another one would make its pause longer. */
+  async #takeTurn(): Promise<void> {
+    const before = turns;
+    let end = () => {};
+    turns = new Promise((resolve) => {
+      end = resolve;
+    });
+    await before;
+    this.#endTurn = end;
+  }
+
+  #isOver(): void {
+    this.#restorePriority();
+    this.#endTurn?.();
+    this.#endTurn = null;
   }
 
   /**
@@ -159,14 +195,16 @@ export class ProcessHolder {
   }
 
   async release(): Promise<{ readonly pauseMs: Millis; readonly lapsed: boolean }> {
-    if (this.#lapse === null) {
-      this.#say("go");
-      const [verb, microseconds] = await this.#answer();
-      this.#restorePriority();
-      return { pauseMs: Number(microseconds) / 1000, lapsed: verb === "lapsed" };
+    try {
+      if (this.#lapse === null) {
+        this.#say("go");
+        const [verb, microseconds] = await this.#answer();
+        return { pauseMs: Number(microseconds) / 1000, lapsed: verb === "lapsed" };
+      }
+      return { pauseMs: this.#lapse, lapsed: true };
+    } finally {
+      this.#isOver();
     }
-    this.#restorePriority();
-    return { pauseMs: this.#lapse, lapsed: true };
   }
 
   /** Gives this process a higher priority during the pause, if permitted, because the paused process waits for it. */
@@ -189,7 +227,7 @@ export class ProcessHolder {
 
   /** Releases the process if it is still paused. */
   close(): void {
-    this.#restorePriority();
+    this.#isOver();
     this.#failure ??= internalError(new Error("the guard was closed"));
     this.#guard.stdin?.end();
     this.#guard.unref();
@@ -204,7 +242,16 @@ export class ProcessHolder {
     this.#guard.stdin?.write(Buffer.from(`${escaped.join("\t")}\n`, "latin1"));
   }
 
+  /**
+   * First waits without giving other work of this process a turn: the paused process would wait for that work, too, such
+   * as for the reading of another program's large profile.
+   */
   async #answer(): Promise<string[]> {
+    this.#receiveNow();
+    return await this.#nextAnswer();
+  }
+
+  async #nextAnswer(): Promise<string[]> {
     for (;;) {
       const answer = this.#answers.shift();
       if (answer) {
@@ -219,6 +266,22 @@ export class ProcessHolder {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
+    }
+  }
+
+  #receiveNow(): void {
+    const descriptor = descriptorOf(this.#guard.stdout);
+    const bytes = Buffer.alloc(1 << 16);
+    const until = performance.now() + LONGEST_BLOCKED_MS;
+    while (descriptor !== null && this.#answers.length === 0 && this.#lapse === null) {
+      const length = readAvailable(descriptor, bytes);
+      if (length !== null && length > 0) {
+        this.#receive(bytes.toString("latin1", 0, length));
+      } else if (length === null && performance.now() < until) {
+        pause(BLOCKED_STEP_MS);
+      } else {
+        return; // if the guard has ended, an event reports it
+      }
     }
   }
 
@@ -261,6 +324,24 @@ export class ProcessHolder {
       default:
         return targetBusy(this.#pid, text);
     }
+  }
+}
+
+/** Of a pipe to a child process, which does not block; null if it is closed. Node publishes no other way to read from it now. */
+function descriptorOf(stream: object | null): number | null {
+  const { _handle: handle } = (stream ?? {}) as { readonly _handle?: { readonly fd?: number } };
+  return handle?.fd !== undefined && handle.fd >= 0 ? handle.fd : null;
+}
+
+/** null if nothing is there yet, 0 at the end. */
+function readAvailable(descriptor: number, bytes: Buffer): number | null {
+  try {
+    return readSync(descriptor, bytes);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EAGAIN") {
+      return null;
+    }
+    return 0;
   }
 }
 

@@ -37,6 +37,9 @@ export function quantity<Value>(read: (text: string) => Value | null, example: s
 export const duration = quantity(durationIn, "a duration such as 30s, 5min or 2h");
 export const size = quantity(bytesIn, "a size such as 512MiB or 2GiB");
 
+/** A person corrects them all at once; the others would fill the screen. */
+const MOST_MISTAKES = 4;
+
 /** The text of a settings file. Throws TidemarkError if it cannot be read. */
 export function settingsText(path: string, kind: SettingsKind): string {
   try {
@@ -54,7 +57,7 @@ export function settingsText(path: string, kind: SettingsKind): string {
   }
 }
 
-/** The settings in a text. Throws TidemarkError: it is not YAML, or does not follow the form; names the line. */
+/** The settings in a text. Throws TidemarkError: it is not YAML, or does not follow the form; names the lines. */
 export function settingsIn<Form extends z.ZodType>(
   text: string,
   path: string,
@@ -74,13 +77,21 @@ export function settingsIn<Form extends z.ZodType>(
   if (parsed.success) {
     return parsed.data;
   }
-  const [issue] = parsed.error.issues;
-  const keys = issue?.path.map(String) ?? [];
-  const place = (kind.place ?? String)(keys.join("."));
-  const value = keys.length === 0 ? document.contents : document.getIn(keys, true);
-  const why = issue === undefined ? "" : describeIssue(issue, value);
-  const line = lineOf(document, keys, issue, lines);
-  throw refused(kind, path, line, `${place || `the ${kind.name}`}: ${why}`);
+  const mistakes = parsed.error.issues.map((issue) => {
+    const keys = issue.path.map(String);
+    const place = (kind.place ?? String)(keys.join("."));
+    const value = keys.length === 0 ? document.contents : document.getIn(keys, true);
+    const [why] = describeIssue(issue, value).split("\n", 1);
+    const line = lineOf(document, keys, issue, lines);
+    return { line, text: `${place || `the ${kind.name}`}: ${why}` };
+  });
+  mistakes.sort((a, b) => (a.line ?? 0) - (b.line ?? 0));
+  const named = mistakes
+    .slice(0, MOST_MISTAKES)
+    .map(({ line, text }, at) => (at === 0 || line === null ? text : `line ${line}: ${text}`));
+  const left = mistakes.length - named.length;
+  const rest = left === 0 ? [] : [`and ${left} more`];
+  throw refused(kind, path, mistakes[0]?.line ?? null, [...named, ...rest].join("; "));
 }
 
 const EXPECTED: Readonly<Record<string, string>> = {

@@ -110,7 +110,7 @@ export interface AttachResult {
   readonly recorderCpuMs: Millis;
   /** Whether the process ended while it was recorded. */
   readonly ended: boolean;
-  /** Pause of the process when attaching and detaching, in ms. */
+  /** The longest pause when attaching, of the process or an existing child, and the pause when detaching. */
   readonly attachPauseMs: Millis;
   readonly detachPauseMs: Millis;
   open(): Recording;
@@ -338,13 +338,13 @@ async function record(
   }
   const arming =
     owner === null
-      ? Promise.resolve()
+      ? Promise.resolve(0)
       : armChildren(children, owner, over.signal, (sentence) => {
           writer.limits(nowMs(), [sentence]);
         });
   const ended = await wait(options, recorder, path);
   over.abort();
-  await arming;
+  const childPauseMs = await arming;
   let detachPauseMs = 0;
   if (ended) {
     await recorder.finish(null);
@@ -369,7 +369,7 @@ async function record(
     notes,
     recorderCpuMs: recorder.cpuMs,
     ended,
-    attachPauseMs: entered.longestPauseMs,
+    attachPauseMs: Math.max(entered.longestPauseMs, childPauseMs),
     detachPauseMs,
     open: () => reopenRecording(writer.path, writer.memory),
   };

@@ -37,36 +37,44 @@ export function childrenToAttach(root: Pid, choice: ChildrenChoice): Pid[] {
 }
 
 /**
- * Resolves when each of them is armed or given up. `refuse` receives a sentence about each one that is not
- * recorded.
+ * Resolves when each of them is armed or given up, with the longest pause of one. `refuse` receives a sentence about each
+ * one that is not recorded.
  */
 export async function armChildren(
   pids: readonly Pid[],
   options: ArmOptions,
   signal: AbortSignal,
   refuse: (sentence: string) => void,
-): Promise<void> {
+): Promise<Millis> {
   const waiting = [...pids];
+  let longestPauseMs = 0;
   const worker = async () => {
     for (let pid = waiting.shift(); pid !== undefined; pid = waiting.shift()) {
-      const why = signal.aborted ? "the recording ended first" : await arm(pid, options, signal);
-      if (why !== null) {
-        refuse(`Child process ${pid} (${nameOf(pid)}) has no profile: ${why}.`);
+      const armed = signal.aborted ? "the recording ended first" : await arm(pid, options, signal);
+      if (typeof armed === "string") {
+        refuse(`Child process ${pid} (${nameOf(pid)}) has no profile: ${armed}.`);
+      } else {
+        longestPauseMs = Math.max(longestPauseMs, armed);
       }
     }
   };
   await Promise.all(Array.from({ length: AT_A_TIME }, worker));
+  return longestPauseMs;
 }
 
-/** null if it is armed; otherwise the reason. */
-async function arm(pid: Pid, options: ArmOptions, signal: AbortSignal): Promise<string | null> {
+/** Its longest pause if it is armed; otherwise the reason. */
+async function arm(pid: Pid, options: ArmOptions, signal: AbortSignal): Promise<Millis | string> {
   const { ok, reason } = readArmPermission(pid);
   if (!ok) {
     return reason;
   }
   try {
-    const { status, stood } = await armAgent(pid, options, { waitMs: LONGEST_WAIT, signal });
-    return stood && status.pool !== options.poolPath ? "it belongs to another recording" : null;
+    const { status, stood, entered } = await armAgent(pid, options, {
+      ...{ waitMs: LONGEST_WAIT, signal },
+    });
+    return stood && status.pool !== options.poolPath
+      ? "it belongs to another recording"
+      : entered.longestPauseMs;
   } catch (error) {
     if (error instanceof TidemarkError) {
       return error.what;

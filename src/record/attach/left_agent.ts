@@ -1,12 +1,12 @@
 /**
- * Agents whose recorder has died. They keep recording, without a reader, until they are disarmed or their lease
- * ends.
+ * Agents whose recorder has crashed. They keep recording, without a reader, until they are disarmed or their lease
+ * ends. An agent that the program's environment armed never had a recorder, nor a lease: nobody left it.
  */
 import { mappedMemfd, memfdHolders, openProcessMemory, readCommand } from "../../linux/index.js";
 import type { Pid } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { CONSTANTS } from "../../segment/layout.js";
-import { POOL_START_BYTES, poolVersion } from "../../segment/pool.js";
+import { POOL_START_BYTES, poolLease, poolVersion } from "../../segment/pool.js";
 
 const POOL = "tidemark-pool";
 const GUARD = "tidemark-guard";
@@ -24,8 +24,8 @@ export interface LeftAgent {
 }
 
 /**
- * The agent that a dead recorder left in a process; null if a recorder holds the agent's memory open, or there
- * is no agent. Scans the descriptors of the whole host.
+ * The agent that a recorder that crashed left in a process; null if a recorder holds the agent's memory open, or there
+ * is no agent that had a recorder. Scans the descriptors of the whole host.
  */
 export function leftAgentOf(pid: Pid): LeftAgent | null {
   const inode = mappedMemfd(pid, POOL);
@@ -39,27 +39,36 @@ export function leftAgentOf(pid: Pid): LeftAgent | null {
       ? program !== GUARD && mappedMemfd(holder, POOL) !== inode
       : RECORDER.test((readCommand(holder) ?? []).join(" ")),
   );
-  return recorded ? null : { guard, isOlder: isOlder(pid) };
+  if (recorded) {
+    return null;
+  }
+  const start = startOfPool(pid);
+  const version = poolVersion(start) ?? CONSTANTS.TM_SEGMENT_VERSION;
+  return guard === null && poolLease(start) === 0
+    ? null
+    : { guard, isOlder: version < CONSTANTS.TM_SEGMENT_VERSION };
 }
 
-function isOlder(pid: Pid): boolean {
+/** Empty if it has ended or may not be read. */
+function startOfPool(pid: Pid): Uint8Array {
+  const bytes = new Uint8Array(POOL_START_BYTES);
   try {
     const memory = openProcessMemory(pid);
     try {
-      return memory.mappings.some(({ path, offset, start }) => {
-        if (offset !== 0 || path !== `/memfd:${POOL}`) {
-          return false;
-        }
-        const bytes = new Uint8Array(POOL_START_BYTES);
-        memory.readInto(start, bytes);
-        return (poolVersion(bytes) ?? CONSTANTS.TM_SEGMENT_VERSION) < CONSTANTS.TM_SEGMENT_VERSION;
-      });
+      const pool = memory.mappings.find(
+        ({ path, offset }) => offset === 0 && path === `/memfd:${POOL}`,
+      );
+      if (pool === undefined) {
+        return new Uint8Array();
+      }
+      memory.readInto(pool.start, bytes);
+      return bytes;
     } finally {
       memory.close();
     }
   } catch (error) {
     if (error instanceof TidemarkError) {
-      return false; // it has ended, or may not be read
+      return new Uint8Array();
     }
     throw error;
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { memoryEndSentence } from "../../model/profile/memory_end.js";
-import { killedByCounters, stoppedByRlimit } from "./memory_ends.js";
+import { groupsAtLimit, killedByCounters, stoppedByRlimit } from "./memory_ends.js";
 
 const MIB = 2 ** 20;
 const ended = {
@@ -24,6 +24,29 @@ describe("killed, by the counters alone", () => {
     peakBytes: 398 * MIB,
     kills: 1,
     failures: 9,
+  });
+
+  test("a container whose group disappeared with it: its pod's counters show that its limit was reached", () => {
+    const container = {
+      ...group(400),
+      directory: "/pod/container",
+      kills: 0,
+      peakBytes: 200 * MIB,
+    };
+    const pod = { ...group(0), directory: "/pod", limitBytes: null, kills: 0 };
+    const after = { ...pod, kills: 3, failures: 14 };
+    const end = killedByCounters(ended, groupsAtLimit([container, pod], [after]), machine);
+    expect(end).toMatchObject({
+      ...{ cause: "cgroup", limit: "/pod/container" },
+      ...{ limitBytes: 400 * MIB, usedBytes: 400 * MIB },
+    });
+    // The pod itself was full.
+    const full = { ...after, limitBytes: 500 * MIB, peakBytes: 500 * MIB };
+    const both = groupsAtLimit([container, { ...pod, limitBytes: 500 * MIB }], [full]);
+    expect(killedByCounters(ended, both, machine).limit).toBe("/pod");
+    // No limit was reached: the machine was out of memory.
+    const counted = groupsAtLimit([container, pod], [{ ...pod, kills: 1 }]);
+    expect(killedByCounters(ended, counted, machine).cause).toBe("machine");
   });
 
   test("a group at its limit", () => {

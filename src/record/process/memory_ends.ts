@@ -54,6 +54,27 @@ export function killedByKernel(
   };
 }
 
+/**
+ * Groups whose limit was reached between two readings, the innermost first; then those that have disappeared meanwhile. In a
+ * pod, the kernel ends all processes of the container (memory.oom.group), and the runtime removes the container's group at
+ * once: only the pod's counters, which include those of the groups below, show that its limit was reached.
+ */
+export function groupsAtLimit(
+  before: readonly GroupCounters[],
+  now: readonly GroupCounters[],
+): GroupCounters[] {
+  const earlier = new Map(before.map((group) => [group.directory, group]));
+  const reached = now.filter(
+    ({ directory, failures }) => failures > (earlier.get(directory)?.failures ?? failures),
+  );
+  const left = new Set(now.map(({ directory }) => directory));
+  const removed = before.flatMap((group) => {
+    const { directory, limitBytes } = group;
+    return left.has(directory) || limitBytes === null ? [] : { ...group, peakBytes: limitBytes };
+  });
+  return reached.length === 0 ? [] : [...reached, ...removed];
+}
+
 /** The kernel's kill counters rose as the process ended. `groups`: those whose limit was reached in that time. */
 export function killedByCounters(
   { pid, timeMs, last, maxRssBytes }: EndedProcess,

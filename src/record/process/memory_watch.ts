@@ -28,6 +28,7 @@ import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { Metric } from "../../model/profile/series.js";
 import type { ExitReport } from "./exit_report.js";
 import {
+  groupsAtLimit,
   killedByCounters,
   killedByKernel,
   type LastFigures,
@@ -283,13 +284,11 @@ export class MemoryWatch {
   #countKills(): boolean {
     const machine = this.#countedOnMachine();
     const now = this.#counters();
-    const before = new Map(this.#groups.map((group) => [group.directory, group]));
-    const news = now.map((group) => ({
-      group,
-      kills: group.kills - (before.get(group.directory)?.kills ?? group.kills),
-      failures: group.failures - (before.get(group.directory)?.failures ?? group.failures),
-    }));
-    const own = Math.max(0, ...news.map(({ kills }) => kills));
+    const before = new Map(this.#groups.map(({ directory, kills }) => [directory, kills]));
+    const own = Math.max(
+      0,
+      ...now.map(({ directory, kills }) => kills - (before.get(directory) ?? kills)),
+    );
     // Without groups, only the machine's counter is available.
     const others =
       now.length === 0 ? Math.max(0, (machine ?? 0) - (this.#machineKills ?? machine ?? 0)) : 0;
@@ -302,7 +301,7 @@ export class MemoryWatch {
     if (own + others > 0) {
       this.#waiting = {
         count: this.#waiting.count + own + others,
-        groups: news.filter(({ failures }) => failures > 0).map(({ group }) => group),
+        groups: groupsAtLimit(this.#groups, now),
         untilMs: monotonicMs() + KILL_TO_END_MS,
       };
     }

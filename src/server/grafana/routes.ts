@@ -6,9 +6,10 @@ import { Code, ConnectError, createConnectRouter, type Interceptor } from "@conn
 import { createFetchHandler } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { Hono, MiddlewareHandler } from "hono";
+import type { CoverageJson } from "../../model/documents/fleet_document.js";
 import { badUsage, TidemarkError } from "../../model/errors/errors.js";
 import { isOfDatabase } from "../../model/errors/server_errors.js";
-import type { Store } from "../../store/index.js";
+import type { ProfileQuery, Store } from "../../store/index.js";
 import { flamebearer, flamebearerDiff, USUAL_NODES } from "./flamebearer.js";
 import { type MemoryType, memoryType } from "./profile_types.js";
 import { merged, querier, seriesMatchers, windowOf } from "./querier.js";
@@ -22,9 +23,15 @@ export interface GrafanaParts {
   readonly store: Store;
   readonly allowed: MiddlewareHandler;
   readonly fail: (error: unknown) => void;
+  /** How much of the selected processes that many instances with profiles are. */
+  readonly coverageOf: (
+    store: Store,
+    query: Pick<ProfileQuery, "of" | "startMs" | "endMs">,
+    instances: number,
+  ) => Promise<CoverageJson>;
 }
 
-export function addGrafana(app: Hono, { store, allowed, fail }: GrafanaParts): void {
+export function addGrafana(app: Hono, { store, allowed, fail, coverageOf }: GrafanaParts): void {
   const plainErrors: Interceptor = (next) => async (request) => {
     try {
       return await next(request);
@@ -57,12 +64,15 @@ export function addGrafana(app: Hono, { store, allowed, fail }: GrafanaParts): v
   app.get("/pyroscope/render", allowed, async (context) => {
     const { searchParams: query } = new URL(context.req.url);
     const { type, ...side } = sideIn(query, "");
-    const graph = flamebearer(await merged(store, side), type.figure, nodesIn(query));
+    const profile = await merged(store, side);
+    const graph = flamebearer(profile, type.figure, nodesIn(query));
     const { startMs, endMs } = windowOf(side.start, side.end);
     const stepMs = Math.max(1000, Math.ceil((endMs - startMs) / TIMELINE_STEPS));
     const matchers = seriesMatchers([side.labelSelector]);
     const asked = { startMs, endMs, matchers, figure: type.figure, groupBy: [], stepMs };
     const [series] = await store.figureSeries(asked);
+    const of = { startMs, endMs, of: matchers };
+    const coverage = await coverageOf(store, of, profile.instances);
     return context.json({
       version: 1,
       flamebearer: bearerJson(graph),
@@ -73,6 +83,7 @@ export function addGrafana(app: Hono, { store, allowed, fail }: GrafanaParts): v
         durationDelta: Math.round(stepMs / 1000),
       },
       groups: {},
+      coverage, // not Pyroscope's; its clients ignore it
     });
   });
   app.get("/pyroscope/render-diff", allowed, async (context) => {

@@ -11,6 +11,7 @@ import type { ActionBook } from "../actions/action_book.js";
 import type { ActionLimits } from "../actions/action_limits.js";
 import { Evictions } from "../actions/evictions.js";
 import type { Alerting } from "../alerts/alerting.js";
+import { coverageOf } from "../answers/coverage.js";
 import type { IngestAnswers } from "../answers/ingest.js";
 import { REFUSED, refusal, statusOf } from "../answers/refusal.js";
 import type { ArtifactFiles } from "../artifacts/artifact_files.js";
@@ -125,7 +126,7 @@ export function buildApp(parts: AppParts): Hono {
   addIngest(app, parts);
   addSenders(app, parts.senders, needs("ingest", parts.tokens));
   const read = needs("read", parts.tokens);
-  addGrafana(app, { store: parts.store, allowed: read, fail: parts.fail });
+  addGrafana(app, { store: parts.store, allowed: read, fail: parts.fail, coverageOf });
   app.get("/metrics", read, async (context) => {
     const { store } = parts;
     const families = [

@@ -13,6 +13,7 @@ import type { Diagnoses } from "../answers/diagnoses.js";
 import { ENDPOINT_LABEL, endpointProfile, endpoints } from "../answers/endpoints.js";
 import { heatMap } from "../answers/heat_map.js";
 import type { Sizes } from "../answers/sizes.js";
+import { hasYoung, withInstanceVerdicts } from "../answers/young_services.js";
 import type { Ingest } from "../ingest/ingest.js";
 import { columns } from "./columns.js";
 import { openApiDocument } from "./openapi.js";
@@ -139,7 +140,13 @@ export function addQueries(
   });
   app.get(DIAGNOSES.path, async (context) => {
     const { service, ...asked } = valuesIn(context.req.url, DIAGNOSES.parameters);
-    return context.json(await diagnoses.in(windowOf(asked), service));
+    const window = windowOf(asked);
+    const document = await diagnoses.in(window, service);
+    return context.json(
+      hasYoung(document)
+        ? withInstanceVerdicts(document, await store.verdicts(window, undefined))
+        : document,
+    );
   });
   app.get(SIZES.path, async (context) => {
     const { service, ...asked } = valuesIn(context.req.url, SIZES.parameters);

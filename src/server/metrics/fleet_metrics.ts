@@ -53,6 +53,11 @@ export async function fleetMetrics(store: Store): Promise<MetricFamily[]> {
       (row) => row.liveBytes,
     ),
     gauge(
+      "tidemark_profiled_instances",
+      "Instances that have a profile: live bytes and flame graphs are sums over these.",
+      (row) => row.profiledInstances,
+    ),
+    gauge(
       "tidemark_device_bytes",
       "GPU memory of instances and their children, as the driver counts it.",
       (row) => row.deviceBytes,
@@ -141,6 +146,7 @@ function sumOf(a: VersionGauges, b: VersionGauges): VersionGauges {
     service: a.service,
     version: a.version,
     instances: a.instances + b.instances,
+    profiledInstances: a.profiledInstances + b.profiledInstances,
     rssBytes: sum(a.rssBytes, b.rssBytes),
     pssBytes: sum(a.pssBytes, b.pssBytes),
     deviceBytes: sum(a.deviceBytes, b.deviceBytes),

@@ -130,7 +130,9 @@ export interface VersionGauges {
   readonly instances: number;
   readonly rssBytes: Bytes | null;
   readonly pssBytes: Bytes | null;
+  /** Of the instances that have a profile, and how many these are. */
   readonly liveBytes: Bytes | null;
+  readonly profiledInstances: number;
   /** On GPUs, as their driver counts it. */
   readonly deviceBytes: Bytes | null;
   /** Of the instances that count their requests. */

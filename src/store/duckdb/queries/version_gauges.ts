@@ -47,7 +47,7 @@ export async function versionGauges(database: RowReader, nowMs: TimeMs): Promise
         UNION ALL
         SELECT series_id, 'live', arg_max(live_bytes, ts_ms) FROM ${profiles}
         WHERE ts_ms >= $start_ms AND ts_ms < $end_ms GROUP BY series_id)
-    SELECT s.service, s.version, n.name, sum(n.value) AS value
+    SELECT s.service, s.version, n.name, sum(n.value) AS value, count(DISTINCT s.root_id) AS instances
     FROM newest n JOIN running s USING (series_id)
     WHERE n.name NOT IN ('treeRssBytes', 'treePssBytes', 'cgroupLimitBytes') OR s.series_id = s.root_id
     GROUP BY ALL`,
@@ -91,7 +91,7 @@ function combined(figures: Rows, verdicts: Rows): VersionGauges[] {
       found = {
         ...{ service, version, instances: 0, rssBytes: null, pssBytes: null, liveBytes: null },
         ...{ deviceBytes: null, growthBytesPerHour: null, limitBytes: null, msToLimit: null },
-        requestsPerSecond: null,
+        ...{ requestsPerSecond: null, profiledInstances: 0 },
         ...{ parts: {}, verdicts: {} },
       };
       rows.set(key, found);
@@ -116,6 +116,9 @@ function combined(figures: Rows, verdicts: Rows): VersionGauges[] {
     const value = Number(row.value);
     const name = String(row.name);
     const field = FIELDS[name];
+    if (field === "liveBytes") {
+      found.profiledInstances = Number(row.instances);
+    }
     if (field !== undefined) {
       found[field] = value;
     } else {

@@ -1,0 +1,26 @@
+/** The remarks below the table of `tidemark watch --once`. */
+import { expect, test } from "vitest";
+import type { WatchRowJson } from "../../model/documents/watch_document.js";
+import { remarksOnAll } from "./watch.js";
+
+const row = (pid: number, reason: string, triggers: string[] = []) =>
+  ({ service: "shop", pid, reason, remedy: "use sudo", triggers }) as unknown as WatchRowJson;
+
+test("what applies to several programs is named once, with the programs", () => {
+  const all = [row(1, "it belongs to root"), row(2, ""), row(3, "it belongs to root")];
+  expect(remarksOnAll(all, false)).toEqual([
+    "shop (1), shop (3): cannot be attached to: it belongs to root; use sudo",
+  ]);
+  const many = Array.from({ length: 12 }, (_, pid) => row(pid, "it is traced"));
+  expect(remarksOnAll(many, false)).toEqual([
+    expect.stringMatching(
+      /^shop \(0\), .*shop \(7\), and 4 more: cannot be attached to: it is traced/,
+    ),
+  ]);
+});
+
+test("--check adds what is captured", () => {
+  const captured = [row(1, "", ["90 % of the limit: ledger"])];
+  expect(remarksOnAll(captured, false)).toEqual([]);
+  expect(remarksOnAll(captured, true)).toEqual(["shop (1) is captured: 90 % of the limit: ledger"]);
+});
