@@ -59,7 +59,12 @@ export function limitsOf(
     ...refusedByOlder(model, options),
     ...keptExperts(model, options),
     ...(options.mode === "train"
-      ? [...unscaled(options), ...unevenTokens(options), ...pagedStates(options)]
+      ? [
+          ...unscaled(options),
+          ...unevenTokens(options),
+          ...undividedAttention(options),
+          ...pagedStates(options),
+        ]
       : []),
     ...multipliedChunks(model, options),
     ...(options.mode === "serve"
@@ -209,6 +214,19 @@ function unevenTokens({ sequence, parallelism: { context } }: TrainOptions): str
     : [
         `--seq ${sequence} is not a multiple of --cp ${context}: the plan is of ${Math.ceil(sequence / context)} tokens on each device, and libraries refuse such a length or pad it`,
       ];
+}
+
+/** Context parallelism of torch divides `scaled_dot_product_attention` alone; the Trainer (trainer.py) refuses other kernels. */
+function undividedAttention({
+  library,
+  attention,
+  parallelism: { context },
+}: TrainOptions): string[] {
+  return context > 1 && attention !== "sdpa" && library === "transformers"
+    ? [
+        `the Trainer stops with "Context parallelism is supported only with SDPA attention" for --cp with --attention ${attention}: use sdpa`,
+      ]
+    : [];
 }
 
 /** vLLM's ranks have whole experts each; the plan is of one of those with most. */
