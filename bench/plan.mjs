@@ -8,10 +8,12 @@
  * `plan-diffusion` or `plan-further`. With `--library`, an interpreter with torch, transformers and diffusers: builds the models of
  * test/data/plan/library on the CPU and compares parameters and the tensors that autograd saves; `--only` names one.
  */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { Command } from "commander";
@@ -201,7 +203,7 @@ function document(path, words, isCpu = false) {
 }
 
 /** @param {string} python */
-function withLibrary(python) {
+async function withLibrary(python) {
   const folder = join(root, "test/data/plan/library");
   const paths = readdirSync(folder)
     .filter((file) => options.only === undefined || file === `${options.only}.json`)
@@ -219,12 +221,17 @@ function withLibrary(python) {
     ["320", long],
   ])) {
     if (own.length > 0) {
-      const words = [script, "2", sequence, "full", ...own];
-      const lines = execFileSync(python, words, {
-        encoding: "utf8",
-        stdio: ["ignore", "pipe", "pipe"],
-      });
-      errors.push(...compareWithLibrary(lines, sequence));
+      const words = ["-u", script, "2", sequence, "full", ...own];
+      const measuring = spawn(python, words, { stdio: ["ignore", "pipe", "ignore"] });
+      const ended = once(measuring, "close");
+      // Row by row: a run takes most of an hour, and one that is stopped has shown what it measured.
+      for await (const line of createInterface(measuring.stdout)) {
+        errors.push(...compareWithLibrary(line, sequence));
+      }
+      const [status] = await ended;
+      if (status !== 0) {
+        throw new Error(`bench/plan_library.py ended with ${status}`);
+      }
     }
   }
   const outside = errors.filter((error) => Math.abs(error) > LIBRARY_ERROR).length;
@@ -240,41 +247,35 @@ function withLibrary(python) {
 /** Saved bytes of a plan may differ so much from the library's. */
 const LIBRARY_ERROR = 0.02;
 
-/** @param {string} lines what bench/plan_library.py printed @param {string} sequence @returns the errors of saved bytes */
-function compareWithLibrary(lines, sequence) {
-  const errors = [];
-  for (const line of lines.trim().split("\n")) {
-    const measured = JSON.parse(line);
-    const name = `${basename(measured.path, ".json")} ${measured.attention}`;
-    if (measured.error !== undefined) {
-      console.log(`${name}: ${measured.error.slice(0, 160)}`);
-      // Some classes have one kernel alone, and torch has no `cdist` (YOLOS) in 16 bits on the CPU.
-      if (!/does not support an attention|not implemented for 'BFloat16'/.test(measured.error)) {
-        errors.push(1);
-      }
-      continue;
-    }
-    const plan = planOrRefusal(
-      measured.path,
-      `--batch 2 --seq ${sequence} --no-padding --attention ${measured.attention} ${measured.attention === "eager" ? "--dtype fp32" : "--dtype bf16 --weights 16bit"}`,
-      true,
-    );
-    if (typeof plan === "string") {
-      console.log(`${name}: refused: ${plan}`);
-      errors.push(1);
-      continue;
-    }
-    const saved = (plan.savedActivations ?? []).reduce((sum, { bytes }) => sum + bytes, 0);
-    console.log(
-      `${name}: parameters ${percent(plan.model.parameters / measured.parameters - 1)}, saved ${percent(saved / measured.saved - 1)}`,
-    );
-    errors.push(saved / measured.saved - 1);
+/** @param {string} line of bench/plan_library.py @param {string} sequence @returns the error of its saved bytes; none for a kernel that torch lacks */
+function compareWithLibrary(line, sequence) {
+  const measured = JSON.parse(line);
+  const name = `${basename(measured.path, ".json")} ${measured.attention}`;
+  if (measured.error !== undefined) {
+    console.log(`${name}: ${measured.error.slice(0, 160)}`);
+    // Some classes have one kernel alone, and torch has no `cdist` (YOLOS) in 16 bits on the CPU.
+    return /does not support an attention|not implemented for 'BFloat16'/.test(measured.error)
+      ? []
+      : [1];
   }
-  return errors;
+  const plan = planOrRefusal(
+    measured.path,
+    `--batch 2 --seq ${sequence} --no-padding --attention ${measured.attention} ${measured.attention === "eager" ? "--dtype fp32" : "--dtype bf16 --weights 16bit"}`,
+    true,
+  );
+  if (typeof plan === "string") {
+    console.log(`${name}: refused: ${plan}`);
+    return [1];
+  }
+  const saved = (plan.savedActivations ?? []).reduce((sum, { bytes }) => sum + bytes, 0);
+  console.log(
+    `${name}: parameters ${percent(plan.model.parameters / measured.parameters - 1)}, saved ${percent(saved / measured.saved - 1)}`,
+  );
+  return [saved / measured.saved - 1];
 }
 
 if (options.library !== undefined) {
-  withLibrary(options.library);
+  await withLibrary(options.library);
 } else if (options.device === undefined) {
   published();
 } else {

@@ -3,7 +3,7 @@
 import { formatBytes } from "../model/base/numbers.js";
 import type { PlanJson, PlanPartJson } from "../model/documents/plan_document.js";
 import { badUsage } from "../model/errors/errors.js";
-import { assumptionsOf, limitsOf } from "./assumptions.js";
+import { assumptionsOf } from "./assumptions.js";
 import { type PlanRequest, planOptions, withJobConfig } from "./defaults.js";
 import { figureOf } from "./device/allocator.js";
 import { requireDivisible, requireTargets } from "./divisible.js";
@@ -14,6 +14,7 @@ import {
   type ServeOptions,
   type TrainOptions,
 } from "./job/options.js";
+import { limitsOf } from "./limits.js";
 import { describeModel } from "./model_facts.js";
 import { type PlanFigures, savingsOf } from "./savings.js";
 import { blocksOfRequest } from "./serve/block_groups.js";

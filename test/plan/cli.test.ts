@@ -439,5 +439,8 @@ test("--quiet keeps the cautions, without which the figures would be misread", a
     expect.stringMatching(caution),
   ]);
   expect(full.stdout).toMatch(/^ {2}assumed: weights and matrix products in fp32/m);
-  expect(quiet.stdout).not.toMatch(/assumed:|host memory of each process/);
+  expect(full.stdout.replaceAll(/\s+/g, " ")).toMatch(
+    /sources: weights: .*; optimizer: .*; cuda context: /,
+  );
+  expect(quiet.stdout).not.toMatch(/assumed:|host memory of each process|sources:/);
 });

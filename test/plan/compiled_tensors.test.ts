@@ -8,6 +8,7 @@ import { modelTape } from "../../src/plan/blocks/model_tape.js";
 import { planOptions } from "../../src/plan/defaults.js";
 import type { TrainOptions } from "../../src/plan/job/options.js";
 import { readShape } from "../../src/plan/shape/read_shape.js";
+import { storageIn, type Unit } from "../../src/plan/tape/tape.js";
 import { trainingRules } from "../../src/plan/train/block_rules.js";
 import { environment } from "../environment.js";
 import { repository } from "../run.js";
@@ -34,11 +35,11 @@ function plannedBytes(method: "full" | "lora"): number {
     },
   }) as TrainOptions;
   const { tape } = modelTape(model, trainingRules(model, options), { index: 0, count: 1 });
-  const unit = tape.units.findIndex(({ name }) => name === "decoder.1");
+  const unit = tape.units.find(({ name }) => name === "decoder.1") as Unit;
   const saved = new Map(
-    tape.operations
-      .filter((operation) => operation.unit === unit)
+    unit.operations
       .flatMap(({ saves }) => saves)
+      .map((storage) => storageIn(unit, storage))
       .map(({ id, bytes }) => [id, bytes]),
   );
   return [...saved.values()].reduce((sum, bytes) => sum + bytes, 0);

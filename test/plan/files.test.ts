@@ -422,6 +422,11 @@ describe("hostile configurations end in one line", () => {
     ["heads that do not divide", { num_attention_heads: 7, head_dim: null }, /heads/],
     ["more key heads than heads", { num_key_value_heads: 64 }, /key-value heads/],
     [
+      "a class that is no word",
+      { ...MODELS["vit-b"]?.config, architectures: [{ a: 1 }] },
+      /architectures is not a list of words/,
+    ],
+    [
       "more experts for a token than there are",
       { num_experts: 2, num_experts_per_tok: 8 },
       /experts/,

@@ -150,6 +150,8 @@ describe("cautions of training", () => {
 
   test("lengths that --cp does not divide", () => {
     expect(limits({ cp: 3, seq: 4096 })).toMatch(/--seq 4096 is not a multiple of --cp 3/);
+    expect(limits({ cp: 2, attention: "eager" })).toMatch(/only with SDPA attention/);
+    expect(limits({ cp: 2, attention: "sdpa" })).not.toMatch(/SDPA/);
     expect(limits({ cp: 4, seq: 4096 })).not.toMatch(/multiple of --cp/);
   });
 });

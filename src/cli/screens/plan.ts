@@ -20,6 +20,7 @@ import { bar, type Column, printTable, type Screen } from "../text/output.js";
 const BAR = 10;
 const SHOWN_SAVINGS = 8;
 const FORMULA_COLUMNS = 90;
+const LONGEST_SENTENCE = 4000;
 
 export function printPlan(screen: Screen, plan: PlanJson, quiet: boolean): void {
   printHead(screen, plan);
@@ -245,7 +246,8 @@ function printCautions(screen: Screen, { limits }: PlanJson): void {
   }
 }
 
-function printAssumptions(screen: Screen, { assumptions, host }: PlanJson): void {
+/** What the figures rest on: the job, and where the formula of each part comes from. */
+function printAssumptions(screen: Screen, { assumptions, host, parts }: PlanJson): void {
   const said = [
     `assumed: ${assumptions.join("; ")}`,
     ...(host.length > 0
@@ -253,9 +255,10 @@ function printAssumptions(screen: Screen, { assumptions, host }: PlanJson): void
           `host memory of each process: ${host.map(({ part, bytes }) => `${part} ${formatBytes(bytes)}`).join(", ")}`,
         ]
       : []),
+    `sources: ${parts.map(({ part, source }) => `${part}: ${source}`).join("; ")}`,
   ];
   for (const text of said) {
-    for (const line of screen.wrap(oneLine(text, 600), 2)) {
+    for (const line of screen.wrap(oneLine(text, LONGEST_SENTENCE), 2)) {
       screen.line(`  ${screen.paint.dim(line)}`);
     }
   }

@@ -56,7 +56,6 @@ export function modelTape(model: ModelShape, rules: BlockRules, stage: StageChoi
       headAndLoss(build, output, head, { hidden: tower.hidden, rows });
     }
   }
-  build.tape.endUnit();
   return build;
 }
 
@@ -77,7 +76,6 @@ export function firstTokenTape(model: ModelShape, rules: BlockRules): LayerBuild
   });
   build.tape.beginUnit("head", [output], false);
   headAndLoss(build, output, model.head, { hidden: tower.hidden, rows: rules.batch });
-  build.tape.endUnit();
   return build;
 }
 

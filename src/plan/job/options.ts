@@ -4,7 +4,7 @@ import type { AdapterDetails } from "../blocks/adapter_details.js";
 import type { AttentionImplementation, LossImplementation } from "../blocks/rules.js";
 import type { Gpu } from "../device/gpus.js";
 import type { ModelShape, QuantizedWeights } from "../shape/model_shape.js";
-import type { Checkpointing } from "../tape/simulate.js";
+import type { Checkpointing } from "../tape/checkpoints.js";
 import type { CacheType } from "./cache_types.js";
 import type { OptimizerName } from "./optimizers.js";
 

@@ -2,11 +2,11 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { limitsOf } from "../assumptions.js";
 import { modelTape } from "../blocks/model_tape.js";
 import { type PlanRequest, planOptions } from "../defaults.js";
 import { requireDivisible } from "../divisible.js";
 import type { Engine, ServeOptions } from "../job/options.js";
+import { limitsOf } from "../limits.js";
 import { planMemory } from "../plan.js";
 import { readShape } from "../shape/read_shape.js";
 import { bytesOfNextToken, cacheFormat, cacheShape } from "./attention_cache.js";

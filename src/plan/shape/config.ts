@@ -4,6 +4,8 @@ import { invalidModel } from "../../model/errors/plan_errors.js";
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 const LARGEST = 1e9;
+/** Characters: words are in messages. */
+const LONGEST_WORD = 200;
 
 export class ModelConfig {
   constructor(
@@ -94,7 +96,7 @@ export class ModelConfig {
     for (const name of names) {
       const value = this.values[name];
       if (typeof value === "string") {
-        return value.slice(0, 100);
+        return value.slice(0, LONGEST_WORD);
       }
     }
     return "";
@@ -120,12 +122,16 @@ export class ModelConfig {
     return value as number[];
   }
 
-  /** A list of words; empty if it is absent. */
+  /** A list of words; empty if it is absent. @throws TidemarkError TM-E085 for a list of anything else */
   words(name: string): string[] {
     const value = this.values[name];
-    return Array.isArray(value) && value.length <= MOST_LAYERS
-      ? value.map((each) => String(each))
-      : [];
+    if (!Array.isArray(value) || value.length > MOST_LAYERS) {
+      return [];
+    }
+    if (!value.every((each) => typeof each === "string")) {
+      throw invalidModel(this.source, `${name} is not a list of words`);
+    }
+    return value.map((each) => each.slice(0, LONGEST_WORD));
   }
 
   part(name: string): ModelConfig | null {

@@ -1,95 +1,67 @@
-/** Layers that are built alike have the same operations: one is recorded, and the others are copies of it. */
-import type { Operation, Parameter, Storage, Tape, Tensor } from "./tape.js";
+/** Layers that are built alike have the same operations: one is recorded, and the others share what it has recorded. */
+import type { Parameter, Storage, Tape, Tensor, Unit } from "./tape.js";
 
 /** A unit of the tape that was just recorded, from its input to its output. */
 export interface RecordedUnit {
+  readonly unit: Unit;
   readonly input: Tensor;
   readonly output: Tensor;
-  readonly operations: readonly Operation[];
   readonly parameters: readonly Parameter[];
-  /** Ids of the storages that it made: from the first up to, but without, the second. */
-  readonly storages: readonly [number, number];
+  /** That it made. */
+  readonly storages: readonly Storage[];
   readonly cachedBytes: number;
 }
 
 /** Notes where a unit begins. @returns what it has recorded, once it has ended */
 export function recordUnit(tape: Tape, input: Tensor): (output: Tensor) => RecordedUnit {
-  const operations = tape.operations.length;
-  const parameters = tape.parameters.length;
-  const storages = tape.storageCount;
+  const unit = tape.units.at(-1) as Unit;
+  const firstParameter = tape.parameters.length;
+  const firstStorage = tape.storages.length;
   const { cachedBytes } = tape;
   return (output) => ({
+    unit,
     input,
     output,
-    operations: tape.operations.slice(operations),
-    parameters: tape.parameters.slice(parameters),
-    storages: [storages, tape.storageCount],
+    parameters: tape.parameters.slice(firstParameter),
+    storages: tape.storages.slice(firstStorage),
     cachedBytes: tape.cachedBytes - cachedBytes,
   });
 }
 
-/** Appends a copy that reads `input`, to the unit that has begun. @returns its output; null if a copy would differ */
-export function repeatUnit(tape: Tape, unit: RecordedUnit, input: Tensor): Tensor | null {
-  const [from, to] = unit.storages;
+/** Makes the unit that has begun a copy that reads `input`. @returns its output; null if a copy would differ */
+export function repeatUnit(tape: Tape, recorded: RecordedUnit, input: Tensor): Tensor | null {
+  const original = recorded.input;
   if (
-    input.elements !== unit.input.elements ||
-    input.itemBytes !== unit.input.itemBytes ||
-    input.needsGradient !== unit.input.needsGradient ||
-    input.storage.bytes !== unit.input.storage.bytes ||
-    input.storage.held !== unit.input.storage.held
+    input.elements !== original.elements ||
+    input.itemBytes !== original.itemBytes ||
+    input.needsGradient !== original.needsGradient ||
+    input.storage.bytes !== original.storage.bytes ||
+    input.storage.held !== original.storage.held
   ) {
     return null;
   }
-  const made: (Storage | undefined)[] = new Array(to - from);
-  const storageOf = (storage: Storage): Storage => {
-    if (storage === unit.input.storage) {
-      return input.storage;
-    }
-    const index = storage.id - from;
-    if (index < 0 || index >= made.length) {
-      return storage; // Another tower's output, which all layers read.
-    }
-    const known = made[index];
-    if (known !== undefined) {
-      return known;
-    }
-    const own = tape.copyOf(storage, storage.recomputedFrom?.map(storageOf) ?? null);
-    made[index] = own;
-    return own;
+  const firstStorage = recorded.storages[0]?.id ?? 0;
+  const storages: Storage[] = [];
+  const ownOf = (storage: Storage): Storage =>
+    storage === original.storage
+      ? input.storage
+      : // Else another tower's output, which all layers read.
+        (storages[storage.id - firstStorage] ?? storage);
+  for (const each of recorded.storages) {
+    storages.push(tape.copyOf(each, each.recomputedFrom?.map(ownOf) ?? null));
+  }
+  const unit = tape.units.at(-1) as Unit;
+  unit.operations = recorded.unit.operations;
+  unit.copy = {
+    originalInput: original.storage,
+    input: input.storage,
+    firstStorage,
+    storages,
   };
-  const tensorOf = ({ elements, itemBytes, needsGradient, storage }: Tensor): Tensor => ({
-    elements,
-    itemBytes,
-    needsGradient,
-    storage: storageOf(storage),
-  });
-  const parameters = new Map(
-    unit.parameters.map((each) => [each, { ...each, unit: tape.unit }] as const),
-  );
-  for (const each of parameters.values()) {
-    tape.parameters.push(each);
+  for (const each of recorded.parameters) {
+    tape.parameters.push({ ...each, unit: tape.unit });
   }
-  const index = tape.unit;
-  for (const operation of unit.operations) {
-    // Field by field: the searches of --fit copy millions of operations, and a spread takes several times as long.
-    tape.operations.push({
-      name: operation.name,
-      part: operation.part,
-      unit: index,
-      inputs: operation.inputs.map(tensorOf),
-      outputs: operation.outputs.map(tensorOf),
-      saves: operation.saves.length === 0 ? operation.saves : operation.saves.map(storageOf),
-      parameters:
-        operation.parameters.length === 0
-          ? operation.parameters
-          : operation.parameters.map((each) => parameters.get(each) ?? each),
-      forwardTemporary: operation.forwardTemporary,
-      backwardTemporary: operation.backwardTemporary,
-      expensive: operation.expensive,
-      passesGradient: operation.passesGradient,
-      outlivesCheckpoints: operation.outlivesCheckpoints,
-    });
-  }
-  tape.cachedBytes += unit.cachedBytes;
-  return tensorOf(unit.output);
+  tape.cachedBytes += recorded.cachedBytes;
+  const { elements, itemBytes, needsGradient, storage } = recorded.output;
+  return { elements, itemBytes, needsGradient, storage: ownOf(storage) };
 }

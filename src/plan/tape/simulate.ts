@@ -3,25 +3,21 @@
  * backward pass has used them, gradients until they were passed on. The peak is the largest sum.
  */
 import type { Bytes } from "../../model/base/units.js";
+import { CheckpointedUnits, type Checkpointing } from "./checkpoints.js";
+import { Gathers } from "./gathers.js";
+import { LargestMoment, type LiveBytes, type Moment, type Place } from "./moments.js";
 import { SavedByPart } from "./saved_by_part.js";
-import type { Operation, Parameter, Storage, Tape, TapePart, Tensor, Unit } from "./tape.js";
+import {
+  type Operation,
+  type Parameter,
+  type Storage,
+  storageIn,
+  type Tape,
+  type TapePart,
+  type Unit,
+} from "./tape.js";
 import type { AllocationTrace } from "./trace.js";
-
-export type Checkpointing = "none" | "selective" | "full";
-
-/** The live memory at one moment, in addition to weights and optimizer states. */
-export interface Moment {
-  /** "forward pass", "loss", "backward pass of decoder.31". */
-  readonly where: string;
-  readonly bytes: Bytes;
-  readonly saved: ReadonlyMap<TapePart, Bytes>;
-  /** Results, gradients of results and temporary buffers. */
-  readonly working: Bytes;
-  readonly gradients: Bytes;
-  readonly communication: Bytes;
-  /** The unit that runs, and in which pass; null before the first. */
-  readonly running: { readonly unit: Unit; readonly backward: boolean } | null;
-}
+import { type Uses, usesOf } from "./uses.js";
 
 export interface StepSimulation {
   readonly peak: Moment;
@@ -31,7 +27,6 @@ export interface StepSimulation {
   /** Of one unit that is recomputed, the largest. */
   readonly recomputedBytes: Bytes;
   readonly gradientBytes: Bytes;
-  readonly operations: number;
 }
 
 export interface SimulationRules {
@@ -49,136 +44,126 @@ export interface SimulationRules {
   /** Buffers of communication while a unit runs. */
   readonly communicationOf: (unit: Unit, backward: boolean) => Bytes;
   /**
-   * With FSDP: gathers and reductions run in streams of their own. Version 2 gathers into a buffer of such a stream and
-   * copies from it; version 1 keeps the gathered weights there. Divided gradients belong to the stream of reductions.
+   * With FSDP: gathers and reductions run in streams of their own. Divided gradients belong to the stream of reductions.
    */
   readonly fsdpVersion: 1 | 2 | null;
 }
 
-const GATHER_STREAM = 1;
 const REDUCE_STREAM = 2;
 
 /** @param trace filled with the step's allocations and frees, in their order */
 export function simulateStep(
   tape: Tape,
   rules: SimulationRules,
-  trace?: AllocationTrace,
+  trace: AllocationTrace,
 ): StepSimulation {
   return new Simulation(tape, rules, trace).run();
 }
 
+/** No allocation, in a table of allocations by the id of a storage. */
+const NONE = -1;
+
 class Simulation {
   readonly #tape: Tape;
   readonly #rules: SimulationRules;
-  readonly #trace: AllocationTrace | undefined;
-  /** How many operations that have not run backwards yet keep a storage, by its id. */
-  readonly #keepers: number[];
-  readonly #saved = new SavedByPart();
-  readonly #gradientOf = new Map<Storage, { readonly bytes: Bytes }>();
+  readonly #trace: AllocationTrace;
   readonly #uses: Uses;
+  readonly #checkpointed: CheckpointedUnits;
+  readonly #gathers: Gathers;
+  /** How many operations that have not run backwards yet keep a storage, by its id. */
+  readonly #keepers: Int32Array;
+  /** 1 for a result of the unit that runs forward, until its last use, by the storage's id. */
+  readonly #live: Uint8Array;
+  /** The allocation of a storage that is live or kept, by its id. */
+  readonly #allocated: Int32Array;
+  /** The allocation of a storage's gradient, which has as many bytes, by its id. */
+  readonly #gradientOf: Int32Array;
+  /** Storages that were live in the unit that runs forward. */
+  #entered: Storage[] = [];
   readonly #heldOnly = new Set<Storage>();
-  /** Results of the unit that runs forward, until their last use. */
-  readonly #live = new Set<Storage>();
   /** Of live results that are kept, too: they count once. */
   #twice = 0;
-  #savedBytes = 0;
-  #working = 0;
-  #gradients = 0;
   #recomputed = 0;
-  #communication = 0;
-  #running: Moment["running"] = null;
-  readonly #gathered: { bytes: Bytes }[] = [];
-  /** The buffer of the last gather: it lives until the next one. */
-  #gatherBuffer: { bytes: Bytes } | null = null;
-  readonly #peakSaved = new SavedByPart();
-  #peak: Omit<Moment, "saved"> | null = null;
+  readonly #bytes: LiveBytes = {
+    savedBytes: 0,
+    saved: new SavedByPart(),
+    working: 0,
+    gradients: 0,
+    communication: 0,
+  };
+  readonly #place: Place = { unit: null, pass: "forward", part: "embedding" };
+  readonly #peak = new LargestMoment();
 
-  constructor(tape: Tape, rules: SimulationRules, trace?: AllocationTrace) {
+  constructor(tape: Tape, rules: SimulationRules, trace: AllocationTrace) {
     this.#tape = tape;
     this.#rules = rules;
     this.#trace = trace;
     this.#uses = usesOf(tape);
-    this.#keepers = new Array(tape.storageCount).fill(0);
-    this.#gradients = rules.gradientsStay ? this.#allGradients() : 0;
+    this.#checkpointed = new CheckpointedUnits(rules.checkpointing);
+    this.#gathers = new Gathers(rules.fsdpVersion, trace);
+    const count = tape.storages.length;
+    this.#keepers = new Int32Array(count);
+    this.#live = new Uint8Array(count);
+    this.#allocated = new Int32Array(count).fill(NONE);
+    this.#gradientOf = new Int32Array(count).fill(NONE);
     if (rules.gradientsStay) {
+      this.#bytes.gradients = this.#allGradients();
       for (const parameter of tape.parameters) {
-        const bytes = parameter.trainable ? rules.gradientBytesOf(parameter) : 0;
+        const bytes = this.#gradientBytesOf(parameter);
         if (bytes > 0) {
-          trace?.hold(parameter, bytes);
+          trace.allocate(bytes);
         }
       }
     }
   }
 
   run(): StepSimulation {
-    for (const unit of this.#tape.units) {
-      this.#forward(unit);
+    const { units, training } = this.#tape;
+    for (const index of units.keys()) {
+      this.#forward(index);
     }
-    const savedAfterForward = this.#saved.asMap();
+    const savedAfterForward = this.#bytes.saved.asMap();
     // What only a variable of the program holds is not saved by autograd.
-    let savedBytes = this.#savedBytes;
-    for (const storage of this.#heldOnly) {
-      savedBytes -= storage.bytes;
-      savedAfterForward.set(
-        storage.part,
-        (savedAfterForward.get(storage.part) ?? 0) - storage.bytes,
-      );
+    let { savedBytes } = this.#bytes;
+    for (const { bytes, part } of this.#heldOnly) {
+      savedBytes -= bytes;
+      savedAfterForward.set(part, (savedAfterForward.get(part) ?? 0) - bytes);
     }
-    if (this.#tape.training) {
-      for (const unit of [...this.#tape.units].reverse()) {
-        this.#backward(unit);
+    if (training) {
+      for (let index = units.length - 1; index >= 0; index--) {
+        this.#backward(index);
       }
     }
     return {
-      peak: { ...(this.#peak ?? this.#moment("start", 0)), saved: this.#peakSaved.asMap() },
+      peak: this.#peak.asMoment(),
       savedAfterForward,
       savedBytes,
       recomputedBytes: this.#recomputed,
       gradientBytes: this.#rules.gradientsConsumed ? 0 : this.#allGradients(),
-      operations: this.#tape.operations.length,
     };
   }
 
   #allGradients(): Bytes {
-    return this.#tape.parameters.reduce(
-      (sum, each) => sum + (each.trainable ? this.#rules.gradientBytesOf(each) : 0),
-      0,
-    );
+    return this.#tape.parameters.reduce((sum, each) => sum + this.#gradientBytesOf(each), 0);
+  }
+
+  /** 0: there is none, or it is on the host. */
+  #gradientBytesOf(parameter: Parameter): Bytes {
+    return parameter.trainable ? this.#rules.gradientBytesOf(parameter) : 0;
   }
 
   #recomputes(unit: Unit): boolean {
     return this.#tape.training && unit.checkpointable && this.#rules.checkpointing !== "none";
   }
 
-  /** Gathered weights and buckets while `unit` runs. What a unit needs beyond the one before it is a block of its own. */
   #communicate(unit: Unit, backward: boolean): void {
-    this.#communication = this.#rules.communicationOf(unit, backward);
-    this.#running = { unit, backward };
-    if (this.#trace === undefined) {
-      return;
-    }
-    let held = this.#gathered.reduce((sum, { bytes }) => sum + bytes, 0);
-    while (held > this.#communication) {
-      const last = this.#gathered.pop() as { bytes: Bytes };
-      held -= last.bytes;
-      this.#trace.drop(last);
-    }
-    if (held < this.#communication) {
-      const block = { bytes: this.#communication - held };
-      this.#gathered.push(block);
-      this.#trace.hold(block, block.bytes, this.#rules.fsdpVersion === 1 ? GATHER_STREAM : 0);
-      if (this.#rules.fsdpVersion === 2) {
-        const buffer = { bytes: block.bytes };
-        this.#trace.hold(buffer, buffer.bytes, GATHER_STREAM);
-        if (this.#gatherBuffer !== null) {
-          this.#trace.drop(this.#gatherBuffer);
-        }
-        this.#gatherBuffer = buffer;
-      }
-    }
+    const bytes = this.#rules.communicationOf(unit, backward);
+    this.#bytes.communication = bytes;
+    this.#gathers.change(bytes);
   }
 
-  #forward(unit: Unit): void {
+  #forward(index: number): void {
+    const unit = this.#tape.units[index] as Unit;
     this.#communicate(unit, false);
     const recomputes = this.#recomputes(unit);
     if (recomputes && !this.#rules.offloadsInputs) {
@@ -186,137 +171,137 @@ class Simulation {
         this.#keep(storage);
       }
     }
-    const kept = recomputes ? this.#selected(unit) : null;
+    const kept = recomputes ? this.#checkpointed.keptOf(unit) : null;
     this.#runForward(
-      unit,
-      kept === null ? (op) => op.saves : (op) => kept.get(op) ?? [],
-      "forward pass",
+      index,
+      kept === null ? (operation) => operation.saves : (operation) => kept.get(operation) ?? [],
+      "forward",
     );
   }
 
-  /**
-   * The tensors that checkpointing keeps of a unit: what outlives it, and with `selective` attention and every second
-   * product (the policy of torchtitan).
-   */
-  #selected(unit: Unit): Map<Operation, Storage[]> {
-    const kept = new Map<Operation, Storage[]>();
-    const isSelective = this.#rules.checkpointing === "selective";
-    let products = 0;
-    for (const op of this.#operationsOf(unit)) {
-      if (op.outlivesCheckpoints) {
-        kept.set(op, [...op.saves]);
-      }
-      if (!isSelective) {
-        continue;
-      }
-      if (op.expensive === "matmul") {
-        products += 1;
-      }
-      if (op.expensive === "attention" || (op.expensive === "matmul" && products % 2 === 1)) {
-        kept.set(op, [...(kept.get(op) ?? []), ...op.outputs.map(({ storage }) => storage)]);
-      }
-    }
-    return kept;
-  }
-
-  #operationsOf({ firstOperation, endOperation }: Unit): readonly Operation[] {
-    return this.#tape.operations.slice(firstOperation, endOperation);
-  }
-
-  #runForward(unit: Unit, savedBy: (op: Operation) => readonly Storage[], pass: string): void {
+  #runForward(
+    unitIndex: number,
+    savedBy: (operation: Operation) => readonly Storage[],
+    pass: Place["pass"],
+  ): void {
+    const unit = this.#tape.units[unitIndex] as Unit;
+    const { last, firstEnding, nextEnding, firstOperations } = this.#uses;
+    const first = firstOperations[unitIndex] as number;
+    this.#place.unit = unit;
+    this.#place.pass = pass;
     for (const storage of unit.inputs) {
       this.#enter(storage);
     }
-    for (let index = unit.firstOperation; index < unit.endOperation; index++) {
-      const op = this.#tape.operations[index] as Operation;
-      for (const { storage } of op.outputs) {
+    for (let index = 0; index < unit.operations.length; index++) {
+      const operation = unit.operations[index] as Operation;
+      for (const output of operation.outputs) {
+        const storage = storageIn(unit, output.storage);
         this.#enter(storage);
-        if (storage.held && pass === "forward pass") {
+        if (storage.held && pass === "forward") {
           this.#keep(storage);
           this.#heldOnly.add(storage);
         }
       }
-      for (const storage of savedBy(op)) {
+      for (const saved of savedBy(operation)) {
+        const storage = storageIn(unit, saved);
         this.#keep(storage);
         this.#heldOnly.delete(storage);
       }
-      this.#note(op.part === "head and loss" ? "loss" : pass, op.forwardTemporary - this.#twice);
-      this.#trace?.pass(op.forwardTemporary);
-      if (index === unit.firstOperation) {
+      this.#note(operation, operation.forwardTemporary - this.#twice);
+      this.#trace.pass(operation.forwardTemporary);
+      if (index === 0) {
         for (const storage of unit.inputs) {
-          if ((this.#uses.last[storage.id] ?? 0) < index) {
+          if ((last[storage.id] as number) < first) {
             this.#leave(storage);
           }
         }
       }
-      const { firstEnding, nextEnding, storages } = this.#uses;
-      for (let id = firstEnding[index] as number; id >= 0; id = nextEnding[id] as number) {
-        this.#leave(storages[id] as Storage);
+      for (let id = firstEnding[first + index] as number; id >= 0; id = nextEnding[id] as number) {
+        this.#leave(this.#tape.storages[id] as Storage);
       }
     }
-    for (const storage of [...this.#live]) {
+    const entered = this.#entered;
+    this.#entered = [];
+    for (const storage of entered) {
       this.#leave(storage);
     }
   }
 
   #enter(storage: Storage): void {
-    if (!this.#live.has(storage)) {
-      this.#live.add(storage);
-      this.#working += storage.bytes;
-      this.#twice += this.#isKept(storage) ? storage.bytes : 0;
-      this.#trace?.hold(storage, storage.bytes);
+    const { id, bytes } = storage;
+    if (this.#live[id] === 1) {
+      return;
+    }
+    if (this.#isKept(id)) {
+      this.#twice += bytes;
+    } else {
+      this.#allocated[id] = this.#trace.allocate(bytes);
+    }
+    this.#live[id] = 1;
+    this.#entered.push(storage);
+    this.#bytes.working += bytes;
+  }
+
+  #leave({ id, bytes }: Storage): void {
+    if (this.#live[id] === 0) {
+      return;
+    }
+    this.#live[id] = 0;
+    this.#bytes.working -= bytes;
+    if (this.#isKept(id)) {
+      this.#twice -= bytes;
+    } else {
+      this.#trace.free(this.#allocated[id] as number);
     }
   }
 
-  #leave(storage: Storage): void {
-    if (this.#live.delete(storage)) {
-      this.#working -= storage.bytes;
-      this.#twice -= this.#isKept(storage) ? storage.bytes : 0;
-      this.#trace?.drop(storage);
+  #isKept(id: number): boolean {
+    return (this.#keepers[id] as number) > 0;
+  }
+
+  #keep({ id, bytes, part }: Storage): void {
+    if (!this.#isKept(id)) {
+      if (this.#live[id] === 1) {
+        this.#twice += bytes;
+      } else {
+        this.#allocated[id] = this.#trace.allocate(bytes);
+      }
+      this.#bytes.savedBytes += bytes;
+      this.#bytes.saved.add(part, bytes);
+    }
+    this.#keepers[id] = (this.#keepers[id] as number) + 1;
+  }
+
+  #release({ id, bytes, part }: Storage): void {
+    const keepers = this.#keepers[id] as number;
+    this.#keepers[id] = Math.max(0, keepers - 1);
+    if (keepers === 1) {
+      if (this.#live[id] === 0) {
+        this.#trace.free(this.#allocated[id] as number);
+      }
+      this.#bytes.savedBytes -= bytes;
+      this.#bytes.saved.add(part, -bytes);
     }
   }
 
-  #isKept({ id }: Storage): boolean {
-    return (this.#keepers[id] ?? 0) > 0;
-  }
-
-  #keep(storage: Storage): void {
-    const keepers = this.#keepers[storage.id] ?? 0;
-    this.#keepers[storage.id] = keepers + 1;
-    if (keepers === 0) {
-      this.#trace?.hold(storage, storage.bytes);
-      this.#savedBytes += storage.bytes;
-      this.#twice += this.#live.has(storage) ? storage.bytes : 0;
-      this.#saved.add(storage.part, storage.bytes);
-    }
-  }
-
-  #release(storage: Storage): void {
-    const keepers = (this.#keepers[storage.id] ?? 0) - 1;
-    this.#keepers[storage.id] = Math.max(0, keepers);
-    if (keepers === 0) {
-      this.#trace?.drop(storage);
-      this.#savedBytes -= storage.bytes;
-      this.#saved.add(storage.part, -storage.bytes);
-    }
-  }
-
-  #backward(unit: Unit): void {
+  #backward(index: number): void {
+    const unit = this.#tape.units[index] as Unit;
     this.#communicate(unit, true);
     const recomputes = this.#recomputes(unit);
     if (recomputes) {
-      const before = this.#savedBytes;
-      const kept = this.#selected(unit);
-      this.#runForward(unit, (op) => op.saves, `backward pass of ${unit.name}`);
-      this.#recomputed = Math.max(this.#recomputed, this.#savedBytes - before);
-      for (const storages of kept.values()) {
+      const before = this.#bytes.savedBytes;
+      this.#runForward(index, (operation) => operation.saves, "recomputation");
+      this.#recomputed = Math.max(this.#recomputed, this.#bytes.savedBytes - before);
+      for (const storages of this.#checkpointed.keptOf(unit).values()) {
         for (const storage of storages) {
-          this.#release(storage);
+          this.#release(storageIn(unit, storage));
         }
       }
     }
-    for (let index = unit.endOperation - 1; index >= unit.firstOperation; index--) {
-      this.#backwardOperation(this.#tape.operations[index] as Operation, unit);
+    this.#place.unit = unit;
+    this.#place.pass = "backward";
+    for (let at = unit.operations.length - 1; at >= 0; at--) {
+      this.#backwardOperation(unit.operations[at] as Operation, unit);
     }
     if (recomputes && !this.#rules.offloadsInputs) {
       for (const storage of unit.inputs) {
@@ -325,140 +310,83 @@ class Simulation {
     }
   }
 
-  #backwardOperation(op: Operation, unit: Unit): void {
+  #backwardOperation(operation: Operation, unit: Unit): void {
+    const { inputs, outputs, backwardTemporary, parameters } = operation;
     // Of parameters without results (projections of which sizes alone are known), the gradients are made all the same.
     const needs =
-      op.outputs.some((output) => output.needsGradient) ||
-      (op.outputs.length === 0 && op.parameters.some(({ trainable }) => trainable));
+      outputs.length > 0
+        ? outputs.some((output) => output.needsGradient)
+        : parameters.some(({ trainable }) => trainable);
     if (needs) {
-      const temporary = this.#parameterGradients(op);
+      const temporary = this.#parameterGradients(parameters);
       let accumulating = 0;
-      for (const input of op.inputs) {
+      for (const input of inputs) {
         if (input.needsGradient) {
-          accumulating += this.#giveGradient(op, input.storage);
+          accumulating += this.#giveGradient(operation, unit, storageIn(unit, input.storage));
         }
       }
-      this.#note(
-        op.part === "head and loss" ? "backward pass of the loss" : `backward pass of ${unit.name}`,
-        op.backwardTemporary + temporary + accumulating,
-      );
-      this.#trace?.pass(op.backwardTemporary, temporary, accumulating);
-      for (const { storage } of op.outputs) {
-        const isInput = op.inputs.some((input) => input.storage === storage);
-        const gradient = this.#gradientOf.get(storage);
-        if (!isInput && gradient !== undefined) {
-          this.#working -= gradient.bytes;
-          this.#trace?.drop(gradient);
-          this.#gradientOf.delete(storage);
+      this.#note(operation, backwardTemporary + temporary + accumulating);
+      this.#trace.pass(backwardTemporary, temporary, accumulating);
+      for (const output of outputs) {
+        const isInput = inputs.some((input) => input.storage === output.storage);
+        const { id, bytes } = storageIn(unit, output.storage);
+        const gradient = this.#gradientOf[id] as number;
+        if (!isInput && gradient !== NONE) {
+          this.#bytes.working -= bytes;
+          this.#trace.free(gradient);
+          this.#gradientOf[id] = NONE;
         }
       }
     }
-    for (const storage of op.saves) {
-      this.#release(storage);
+    for (const storage of operation.saves) {
+      this.#release(storageIn(unit, storage));
     }
   }
 
   /** @returns bytes that live only while the gradient is added to another one */
-  #giveGradient(op: Operation, storage: Storage): Bytes {
-    const bytes = storage.bytes;
-    if (this.#gradientOf.has(storage)) {
-      return op.passesGradient ? 0 : bytes;
+  #giveGradient({ passesGradient, outputs }: Operation, unit: Unit, storage: Storage): Bytes {
+    const { id, bytes } = storage;
+    if (this.#gradientOf[id] !== NONE) {
+      return passesGradient ? 0 : bytes;
     }
-    const from = op.outputs[0]?.storage;
-    const moved = from === undefined ? undefined : this.#gradientOf.get(from);
-    if (op.passesGradient && from !== undefined && moved?.bytes === bytes) {
+    const output = passesGradient ? outputs[0] : undefined;
+    if (output !== undefined) {
       // The gradient of a sum is that of its first term; the second gets a copy once others are added to it.
-      this.#gradientOf.delete(from);
-      this.#gradientOf.set(storage, moved);
-      return 0;
+      const from = storageIn(unit, output.storage);
+      const moved = this.#gradientOf[from.id] as number;
+      if (moved !== NONE && from.bytes === bytes) {
+        this.#gradientOf[from.id] = NONE;
+        this.#gradientOf[id] = moved;
+        return 0;
+      }
     }
-    const gradient = { bytes };
-    this.#gradientOf.set(storage, gradient);
-    this.#trace?.hold(gradient, bytes);
-    this.#working += bytes;
+    this.#gradientOf[id] = this.#trace.allocate(bytes);
+    this.#bytes.working += bytes;
     return 0;
   }
 
   /** @returns temporary bytes: a tied matrix's second gradient, or one that the optimizer consumes at once */
-  #parameterGradients(op: Operation): Bytes {
+  #parameterGradients(parameters: readonly Parameter[]): Bytes {
+    const { gradientsConsumed, gradientsStay, gradientsTwice, fsdpVersion } = this.#rules;
+    const isTemporary = gradientsConsumed || (gradientsStay && !gradientsTwice);
     let temporary = 0;
-    for (const parameter of op.parameters) {
-      if (!parameter.trainable) {
+    for (const parameter of parameters) {
+      const bytes = this.#gradientBytesOf(parameter);
+      if (bytes === 0) {
         continue;
       }
-      const bytes = this.#rules.gradientBytesOf(parameter);
-      if (bytes === 0) {
-        continue; // It is on the host.
-      }
-      const { gradientsConsumed, gradientsStay, gradientsTwice, fsdpVersion } = this.#rules;
-      if (parameter.tied === true || gradientsConsumed || (gradientsStay && !gradientsTwice)) {
+      if (isTemporary || parameter.tied === true) {
         temporary += bytes;
       } else {
-        const gradient = gradientsTwice ? { bytes } : parameter;
-        this.#trace?.hold(gradient, bytes, fsdpVersion === null ? 0 : REDUCE_STREAM);
-        this.#gradients += bytes;
+        this.#trace.allocate(bytes, fsdpVersion === null ? 0 : REDUCE_STREAM);
+        this.#bytes.gradients += bytes;
       }
     }
     return temporary;
   }
 
-  #note(where: string, extra: Bytes): void {
-    const bytes = this.#total(extra);
-    if (this.#peak === null || bytes > this.#peak.bytes) {
-      this.#peak = this.#moment(where, extra);
-      this.#peakSaved.copy(this.#saved);
-    }
+  #note({ part }: Operation, extra: Bytes): void {
+    this.#place.part = part;
+    this.#peak.note(this.#bytes, extra, this.#place);
   }
-
-  #moment(where: string, extra: Bytes): Omit<Moment, "saved"> {
-    return {
-      where,
-      bytes: this.#total(extra),
-      working: this.#working + extra,
-      gradients: this.#gradients,
-      communication: this.#communication,
-      running: this.#running,
-    };
-  }
-
-  #total(extra: Bytes): Bytes {
-    return this.#savedBytes + this.#working + this.#gradients + this.#communication + extra;
-  }
-}
-
-interface Uses {
-  /** Index of the last operation that reads or makes a storage, by the storage's id; -1: none does. */
-  readonly last: Int32Array;
-  /** The first storage whose last use an operation is, by its index, and the next one, by the storage's id; -1: none. */
-  readonly firstEnding: Int32Array;
-  readonly nextEnding: Int32Array;
-  readonly storages: readonly (Storage | undefined)[];
-}
-
-function usesOf({ operations, storageCount }: Tape): Uses {
-  const last = new Int32Array(storageCount).fill(-1);
-  const firstEnding = new Int32Array(operations.length).fill(-1);
-  const nextEnding = new Int32Array(storageCount).fill(-1);
-  const storages: (Storage | undefined)[] = new Array(storageCount);
-  for (let index = operations.length - 1; index >= 0; index--) {
-    const { inputs, outputs } = operations[index] as Operation;
-    let latest = -1;
-    const note = ({ storage }: Tensor): void => {
-      const { id } = storage;
-      if (last[id] !== -1) {
-        return;
-      }
-      last[id] = index;
-      storages[id] = storage;
-      if (latest < 0) {
-        firstEnding[index] = id;
-      } else {
-        nextEnding[latest] = id;
-      }
-      latest = id;
-    };
-    inputs.forEach(note);
-    outputs.forEach(note);
-  }
-  return { last, firstEnding, nextEnding, storages };
 }

@@ -66,8 +66,6 @@ export interface Parameter {
 export interface Operation {
   readonly name: string;
   readonly part: TapePart;
-  /** Layer (and for checkpointing: segment) that the operation belongs to. */
-  readonly unit: number;
   readonly inputs: readonly Tensor[];
   readonly outputs: readonly Tensor[];
   readonly saves: readonly Storage[];
@@ -88,9 +86,31 @@ export interface Unit {
   readonly name: string;
   readonly checkpointable: boolean;
   /** The tensors that must be kept to recompute the unit. */
-  inputs: Storage[];
-  firstOperation: number;
-  endOperation: number;
+  readonly inputs: readonly Storage[];
+  /** Those of another unit, if this one is a copy of it. */
+  operations: readonly Operation[];
+  copy: UnitCopy | null;
+}
+
+/** What a unit has in place of what the operations of the unit name of which it is a copy. */
+export interface UnitCopy {
+  readonly originalInput: Storage;
+  readonly input: Storage;
+  /** In place of the storages with the ids from `firstStorage` on. */
+  readonly firstStorage: number;
+  readonly storages: readonly Storage[];
+}
+
+/** What an operation of the unit means by a storage. */
+export function storageIn({ copy }: Unit, storage: Storage): Storage {
+  if (copy === null) {
+    return storage;
+  }
+  if (storage === copy.originalInput) {
+    return copy.input;
+  }
+  const index = storage.id - copy.firstStorage;
+  return index >= 0 && index < copy.storages.length ? (copy.storages[index] as Storage) : storage;
 }
 
 export interface OperationSketch {
@@ -113,13 +133,13 @@ export interface OperationSketch {
 }
 
 export class Tape {
-  readonly operations: Operation[] = [];
   readonly parameters: Parameter[] = [];
+  readonly storages: Storage[] = [];
   readonly units: Unit[] = [];
   part: TapePart = "embedding";
   /** Of keys and values that stay after the pass. */
   cachedBytes: Bytes = 0;
-  #storages = 0;
+  #operations: Operation[] = [];
 
   /** @param compiled pointwise results are recomputed, as torch.compile's partitioner does */
   constructor(
@@ -131,38 +151,41 @@ export class Tape {
     return this.units.length - 1;
   }
 
+  /** Of all units, in the order in which they run. */
+  get operations(): Operation[] {
+    return this.units.flatMap(({ operations }) => operations);
+  }
+
   /** Starts a layer whose recomputation needs `inputs`. */
   beginUnit(name: string, inputs: readonly Tensor[], checkpointable: boolean): void {
-    this.endUnit();
+    this.#operations = [];
     this.units.push({
       name,
       checkpointable,
       inputs: inputs.map(({ storage }) => storage),
-      firstOperation: this.operations.length,
-      endOperation: this.operations.length,
+      operations: this.#operations,
+      copy: null,
     });
   }
 
-  endUnit(): void {
-    const last = this.units.at(-1);
-    if (last !== undefined) {
-      last.endOperation = this.operations.length;
-    }
-  }
-
   storage(bytes: Bytes, recomputedFrom: readonly Storage[] | null = null): Storage {
-    this.#storages += 1;
-    return { id: this.#storages - 1, bytes, part: this.part, recomputedFrom, held: false };
-  }
-
-  get storageCount(): number {
-    return this.#storages;
+    return this.#stored({
+      id: this.storages.length,
+      bytes,
+      part: this.part,
+      recomputedFrom,
+      held: false,
+    });
   }
 
   /** The same, of another tensor. */
   copyOf({ bytes, part, held }: Storage, recomputedFrom: readonly Storage[] | null): Storage {
-    this.#storages += 1;
-    return { id: this.#storages - 1, bytes, part, recomputedFrom, held };
+    return this.#stored({ id: this.storages.length, bytes, part, recomputedFrom, held });
+  }
+
+  #stored(storage: Storage): Storage {
+    this.storages.push(storage);
+    return storage;
   }
 
   /** A tensor that comes from outside: token ids, masks, another tower's output. */
@@ -196,10 +219,9 @@ export class Tape {
       };
     });
     this.parameters.push(...parameters);
-    this.operations.push({
+    this.#operations.push({
       name: sketch.name,
       part: this.part,
-      unit: this.unit,
       inputs,
       outputs,
       saves: needsGradient ? this.#saved(sketch, outputs) : [],

@@ -1,15 +1,5 @@
-/**
- * The order in which a step allocates and frees, so that a model of the caching allocator can replay it.
- *
- * A tensor is allocated when the first reason to hold it appears (a running operation, autograd) and freed when the last
- * one disappears.
- */
+/** The order in which a step allocates and frees, so that a model of the caching allocator can replay it. */
 import type { Bytes } from "../../model/base/units.js";
-
-interface Held {
-  readonly id: number;
-  reasons: number;
-}
 
 export class AllocationTrace {
   /** `id + 1` for an allocation, `-(id + 1)` for a free. */
@@ -18,61 +8,33 @@ export class AllocationTrace {
   readonly bytes: Bytes[] = [];
   /** The stream of each allocation, by id: memory that one stream has freed is not given to another. */
   readonly streams: number[] = [];
-  readonly #held = new Map<object, Held>();
 
-  /** One more reason to hold `key`. */
-  hold(key: object, bytes: Bytes, stream = 0): void {
-    const held = this.#held.get(key);
-    if (held !== undefined) {
-      held.reasons += 1;
-      return;
-    }
-    this.#held.set(key, { id: this.#allocate(bytes, stream), reasons: 1 });
+  /** @returns the id of the allocation */
+  allocate(bytes: Bytes, stream = 0): number {
+    this.bytes.push(bytes);
+    this.streams.push(stream);
+    this.events.push(this.bytes.length);
+    return this.bytes.length - 1;
   }
 
-  /** One reason less. */
-  drop(key: object): void {
-    const held = this.#held.get(key);
-    if (held === undefined) {
-      return;
-    }
-    held.reasons -= 1;
-    if (held.reasons === 0) {
-      this.#held.delete(key);
-      this.events.push(-(held.id + 1));
-    }
-  }
-
-  /** The memory of `from` belongs to `to` from now on. */
-  move(from: object, to: object): void {
-    const held = this.#held.get(from);
-    if (held !== undefined) {
-      this.#held.delete(from);
-      this.#held.set(to, held);
-    }
+  free(id: number): void {
+    this.events.push(-(id + 1));
   }
 
   /** Allocations that live only while one operation runs. */
-  pass(...sizes: readonly Bytes[]): void {
-    const ids = sizes.filter((bytes) => bytes > 0).map((bytes) => this.#allocate(bytes, 0));
-    for (const id of ids) {
-      this.events.push(-(id + 1));
+  pass(first: Bytes, second: Bytes = 0, third: Bytes = 0): void {
+    const from = this.bytes.length;
+    if (first > 0) {
+      this.allocate(first);
     }
-  }
-
-  /** Frees what the step still holds, gradients of parameters included. */
-  end(): void {
-    for (const { id } of this.#held.values()) {
-      this.events.push(-(id + 1));
+    if (second > 0) {
+      this.allocate(second);
     }
-    this.#held.clear();
-  }
-
-  #allocate(bytes: Bytes, stream: number): number {
-    const id = this.bytes.length;
-    this.bytes.push(bytes);
-    this.streams.push(stream);
-    this.events.push(id + 1);
-    return id;
+    if (third > 0) {
+      this.allocate(third);
+    }
+    for (let id = from, end = this.bytes.length; id < end; id++) {
+      this.free(id);
+    }
   }
 }

@@ -42,7 +42,7 @@ export class Footprints {
     return this.#of(job).tensorBytes + workspacesOf(job.gpu);
   }
 
-  /** The same figure as that of the job's plan. */
+  /** The same figure as that of the job's plan if the job fits; else at least more than the device has. */
   deviceBytes(job: TrainOptions): Bytes {
     const footprint = this.#of(job);
     const { parts, ncclBytes, tensorBytes } = footprint;
@@ -50,7 +50,9 @@ export class Footprints {
     const { free } = footprint;
     const room = roomOf(job.gpu, ncclBytes);
     const isKnown = free !== undefined && (allocatedBytes >= room || free.reservedBytes <= room);
-    const found = isKnown ? free : replayed({ ...this.#peakOf(job), allocatedBytes }, job.gpu);
+    const found = isKnown
+      ? free
+      : replayed({ ...this.#peakOf(job), allocatedBytes }, job.gpu, true);
     footprint.free = found.isFree ? found : free;
     return figureOf(allParts(parts, job, { ncclBytes, gaps: found.gaps }), "device").bytes;
   }

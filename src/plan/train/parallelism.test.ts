@@ -1,10 +1,10 @@
 /** Tensor, sequence, context, pipeline, data and expert parallelism. */
 import { describe, expect, it } from "vitest";
-import { limitsOf } from "../assumptions.js";
 import { modelTape } from "../blocks/model_tape.js";
 import { type PlanRequest, planOptions } from "../defaults.js";
 import { requireDivisible } from "../divisible.js";
 import type { Library, TrainOptions } from "../job/options.js";
+import { limitsOf } from "../limits.js";
 import { readShape } from "../shape/read_shape.js";
 import { trainingRules } from "./block_rules.js";
 import { communicationOf } from "./communication.js";

@@ -11,6 +11,9 @@ const STEPS = 3;
 /** A job that needs so many devices' memory on one is not replayed: its figure means nothing but that it is too large. */
 const FAR_BEYOND = 1000;
 
+/** What is reserved, as a share of the device, from which on no later allocation makes the job fit. */
+const CLEARLY_BEYOND = 1.01;
+
 type Block = ReturnType<CachingAllocator["allocate"]>;
 
 /** The same for one prefill: weights stay, and so do the keys and values that it leaves. */
@@ -23,7 +26,7 @@ export function gapsOfPrefill(
   for (const bytes of weights) {
     allocator.allocate(bytes);
   }
-  replayStep(allocator, trace);
+  replayStep(allocator, trace, Number.POSITIVE_INFINITY);
   const { peakAllocated, peakReserved } = allocator;
   return peakAllocated > 0 ? peakReserved / peakAllocated - 1 : 0;
 }
@@ -41,22 +44,26 @@ export function roomOf({ memoryBytes, contextBytes }: Gpu, ncclBytes: Bytes): By
   return memoryBytes - contextBytes - ncclBytes;
 }
 
-/** Near its limit the allocator returns free segments; a job that does not fit is replayed without a limit. */
-export function replayed(peak: DevicePeak, gpu: Gpu): Replay {
+/**
+ * Near its limit the allocator returns free segments; a job that does not fit is replayed without a limit.
+ * @param stopsBeyond a replay that reserves clearly more than the device has ends there: searches ask for no more
+ */
+export function replayed(peak: DevicePeak, gpu: Gpu, stopsBeyond = false): Replay {
   const room = roomOf(gpu, peak.ncclBytes);
   if (peak.allocatedBytes > FAR_BEYOND * room) {
     return { gaps: 0, reservedBytes: 0, isFree: false };
   }
   const limit = peak.allocatedBytes < room ? room : Number.POSITIVE_INFINITY;
-  const { peakAllocated, peakReserved, reachedLimit } = replay(peak, limit);
+  const most = stopsBeyond ? CLEARLY_BEYOND * room : Number.POSITIVE_INFINITY;
+  const { peakAllocated, peakReserved, reachedLimit } = replay(peak, limit, most);
   return {
     gaps: peakAllocated > 0 ? peakReserved / peakAllocated - 1 : 0,
     reservedBytes: peakReserved,
-    isFree: !reachedLimit,
+    isFree: !reachedLimit && peakReserved <= most,
   };
 }
 
-function replay({ trace, states }: DevicePeak, limit: Bytes): CachingAllocator {
+function replay({ trace, states }: DevicePeak, limit: Bytes, most: Bytes): CachingAllocator {
   const allocator = new CachingAllocator(limit);
   const { weights, states: optimizer, stepTemporaries } = states.tensors;
   const stay = (sizes: readonly Bytes[]): void => {
@@ -67,7 +74,10 @@ function replay({ trace, states }: DevicePeak, limit: Bytes): CachingAllocator {
   stay(weights);
   for (let step = 0; step < STEPS; step++) {
     const { peakReserved } = allocator;
-    const live = replayStep(allocator, trace);
+    const live = replayStep(allocator, trace, most);
+    if (allocator.peakReserved > most) {
+      break;
+    }
     if (step > 0 && allocator.peakReserved === peakReserved && stepTemporaries.length === 0) {
       break; // The step found room in the blocks that the one before left, and so will the next.
     }
@@ -82,16 +92,20 @@ function replay({ trace, states }: DevicePeak, limit: Bytes): CachingAllocator {
   return allocator;
 }
 
-/** @returns the memory that the step leaves: gradients, the loss */
+/** @returns the memory that the step leaves: gradients, the loss. It ends where more than `most` is reserved. */
 function replayStep(
   allocator: CachingAllocator,
   { events, bytes, streams }: AllocationTrace,
+  most: Bytes,
 ): Iterable<Block> {
   const live: (Block | undefined)[] = new Array(bytes.length).fill(undefined);
   for (const event of events) {
     const id = Math.abs(event) - 1;
     if (event > 0) {
       live[id] = allocator.allocate(bytes[id] as Bytes, streams[id]);
+      if (allocator.peakReserved > most) {
+        break;
+      }
     } else {
       allocator.free(live[id] as Block);
       live[id] = undefined;
