@@ -30,5 +30,13 @@ export type { PlanPageDocument } from "./page_document.js";
 export { planMemory } from "./plan.js";
 export { readVllmLog } from "./serve/vllm_log.js";
 export type { ModelShape } from "./shape/model_shape.js";
-export { cacheWords, largeCount, layerWords, measuredAs, mostOf, roomWords } from "./wording.js";
+export {
+  cacheWords,
+  fitText,
+  largeCount,
+  layerWords,
+  measuredAs,
+  mostOf,
+  roomWords,
+} from "./wording.js";
 export { type PlanWords, requestOf } from "./words.js";

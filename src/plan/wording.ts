@@ -100,3 +100,18 @@ export function measuredAs({
       : ["torch.cuda.max_memory_allocated()", "torch.cuda.max_memory_reserved()"];
   return { allocated, reserved, device: "nvidia-smi, this process" };
 }
+
+/**
+ * Whether a plan fits, in words. A training job whose interval includes the device's memory fits only probably, or
+ * probably does not; an engine for serving takes what the device has, so that its cache decides, not an interval.
+ */
+export function fitText({
+  fits,
+  memory,
+  mode,
+}: Pick<PlanJson, "fits" | "memory" | "mode">): string {
+  const { low, high } = memory.device;
+  const isUnsure = mode === "train" && low <= fits.deviceBytes && high > fits.deviceBytes;
+  const sure = fits.fits ? "fits" : "does not fit";
+  return isUnsure ? `probably ${sure}` : sure;
+}

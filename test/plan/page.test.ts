@@ -19,6 +19,7 @@ import { formatBytes, formatExactCount } from "../../src/model/base/numbers.js";
 import type { PlanJson } from "../../src/model/documents/plan_document.js";
 import type { PlanPageDocument } from "../../src/plan/page_document.js";
 import { readShape } from "../../src/plan/shape/read_shape.js";
+import { fitText } from "../../src/plan/wording.js";
 import { requestOf } from "../../src/plan/words.js";
 import { launchBrowser } from "../browser.js";
 import { repository } from "../run.js";
@@ -128,13 +129,11 @@ async function shown(page: Page) {
   };
 }
 
-function expected({ memory, fits, parts, savings, limits, serving }: PlanJson) {
+function expected(plan: PlanJson) {
+  const { memory, fits, parts, savings, limits, serving } = plan;
   const figures = [memory.allocated, memory.reserved, memory.device];
   return {
-    figures: [
-      ...figures.map(({ bytes }) => formatBytes(bytes)),
-      fits.fits ? "fits" : "does not fit",
-    ],
+    figures: [...figures.map(({ bytes }) => formatBytes(bytes)), fitText(plan)],
     intervals: figures.map(({ low, high }) => `${formatBytes(low)} to ${formatBytes(high)}`),
     parts: parts.flatMap(({ part, bytes }) => [part, formatBytes(bytes)]),
     formulas: parts.map(({ formula }) => formula),

@@ -9,6 +9,7 @@ import type { PlanFigureJson, PlanJson } from "../../model/documents/plan_docume
 import { oneLine } from "../../model/errors/errors.js";
 import {
   cacheWords,
+  fitText,
   largeCount,
   layerWords,
   measuredAs,
@@ -102,10 +103,15 @@ function printServing(
   );
 }
 
-function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): void {
+function printFits(screen: Screen, plan: PlanJson): void {
+  const { fits, memory, mode, devices, model } = plan;
   const { paint } = screen;
   const device = devices.name === "" ? formatBytes(fits.deviceBytes) : devices.name;
-  const verdict = fits.fits ? paint.green("fits") : paint.red("does not fit");
+  const words = fitText(plan);
+  const isSure = !words.startsWith("probably");
+  const colour = !isSure ? paint.yellow : fits.fits ? paint.green : paint.red;
+  const interval = `${formatBytes(memory.device.low)} to ${formatBytes(memory.device.high)}`;
+  const verdict = colour(words);
   const batch = mode === "train" ? "batch" : "concurrency";
   if (!model.readsText) {
     const most =
@@ -128,6 +134,12 @@ function printFits(screen: Screen, { fits, mode, devices, model }: PlanJson): vo
           ? `; at this length, a ${batch} of up to ${mostOf(fits.maxBatch)} fits`
           : `; largest ${what} at this length: ${mostOf(fits.maxBatch)}; longest length at this ${batch}: ${longest} tokens${end}`;
   screen.line(`  ${verdict} on ${device}${most}`);
+  if (!isSure) {
+    const planned = `of ${formatBytes(fits.deviceBytes)}, it takes ${interval}; batch and length are for the middle of that interval`;
+    for (const line of screen.wrap(planned, 2)) {
+      screen.line(`  ${line}`);
+    }
+  }
   if (fits.reason !== undefined) {
     for (const line of screen.wrap(`because ${fits.reason}`, 2)) {
       screen.line(`  ${line}`);

@@ -13,6 +13,7 @@ import { planMemory } from "../../../src/plan/plan.js";
 import { readsText } from "../../../src/plan/shape/layers.js";
 import {
   cacheWords,
+  fitText,
   largeCount,
   layerWords,
   measuredAs,
@@ -209,7 +210,7 @@ function Figures({ plan }: { plan: PlanJson }) {
       <div className="figure">
         <dt>Verdict</dt>
         <dd className="value" id="plan-verdict">
-          {plan.fits.fits ? "fits" : "does not fit"}
+          {fitText(plan)}
         </dd>
         <dd className="note">
           on {devices.count > 1 ? `${formatCount(devices.count)} x ` : ""}

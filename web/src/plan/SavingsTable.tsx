@@ -16,7 +16,11 @@ export function SavingsTable({ plan }: { plan: PlanJson }) {
           <thead>
             <tr>
               <th>Technique</th>
-              <th className="number">Saves</th>
+              <th className="number">
+                {plan.savings.some(({ addedTokens }) => addedTokens !== undefined)
+                  ? "Adds"
+                  : "Saves"}
+              </th>
               <th>Cost</th>
               <th>Change</th>
               <th>In the program</th>
