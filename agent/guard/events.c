@@ -6,7 +6,8 @@
  *
  *   ready                  the kernel sends events
  *   exec PID               a process became a program whose file is named like a Python interpreter
- *   exit PID STATUS        a process ended, with its wait status (WIFSIGNALED and so on), whoever its parent is
+ *   exit PID STATUS AT     a process ended, with its wait status (WIFSIGNALED and so on), whoever its parent is; AT: when,
+ *                          in ms of CLOCK_MONOTONIC
  *   lost                   the kernel dropped events, because they were not read in time
  *
  * Lines are written together, at most five times a second, and none waits much longer than a fifth of a second. It ends when its standard input does: with the collector.
@@ -114,7 +115,8 @@ static bool print_event(const struct proc_event *event) {
         break;
     case PROC_EVENT_EXIT: /* of a process, not of one of its threads */
         if (event->event_data.exit.process_pid == event->event_data.exit.process_tgid)
-            printf("exit %d %u\n", event->event_data.exit.process_pid, event->event_data.exit.exit_code);
+            printf("exit %d %u %llu\n", event->event_data.exit.process_pid, event->event_data.exit.exit_code,
+                   (unsigned long long)event->timestamp_ns / 1000000);
         break;
     default: break;
     }

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Node reserves this much address space before it does anything. */
@@ -37,6 +38,7 @@ struct guard {
     bool alone;     /* memory is short, so the recorder has left the program to the guard */
     bool completes; /* a second recorder completes the recording */
     int program_status, recorder_status;
+    int64_t ended_ms; /* of the program, in ms of CLOCK_MONOTONIC */
     struct rusage usage; /* of the program, when it has ended */
     int leave_code; /* -1: not received */
     struct termios terminal; /* as the program left it */
@@ -237,9 +239,9 @@ static void lend_terminal(struct guard *guard) {
 static void report_end(struct guard *guard) {
     const struct rusage *usage = &guard->usage;
     char head[160];
-    snprintf(head, sizeof head, "exited\t%d\t%ld\t%ld\t%ld", guard->program_status, usage->ru_maxrss,
+    snprintf(head, sizeof head, "exited\t%d\t%ld\t%ld\t%ld\t%lld", guard->program_status, usage->ru_maxrss,
              usage->ru_utime.tv_sec * 1000L + usage->ru_utime.tv_usec / 1000,
-             usage->ru_stime.tv_sec * 1000L + usage->ru_stime.tv_usec / 1000);
+             usage->ru_stime.tv_sec * 1000L + usage->ru_stime.tv_usec / 1000, (long long)guard->ended_ms);
     if (guard->wire.fd >= 0)
         wire_send(&guard->wire, head, NULL);
 }
@@ -248,6 +250,9 @@ static void program_ended(struct guard *guard, int status, const struct rusage *
     guard->program = 0;
     guard->ended = true;
     guard->program_status = status;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    guard->ended_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     guard->usage = *usage;
     guard->terminal_known = tcgetattr(2, &guard->terminal) == 0;
     lend_terminal(guard);

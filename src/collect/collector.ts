@@ -125,6 +125,7 @@ export class Collector {
       pollMs: () => boundsOf(this.#policy).pollMs,
       texts: this.#texts,
       startedBelowMs: (pid) => this.#scan.startedBelowMs(pid),
+      exitOf: (pid, aliveMs) => this.#events.endOf(pid, aliveMs)?.atMs ?? null,
       onEvent: options.onEvent,
       onEnded: (one, growing, end) => this.#ended(one, growing, end),
       onFree: () => {
@@ -143,7 +144,10 @@ export class Collector {
         this.#scan.examine(pid);
         this.#pace.hasten();
       },
-      onEnded: (pid) => this.#scan.ended(pid),
+      onEnded: (pid) => {
+        this.#scan.ended(pid);
+        this.#recorders.processEnded(pid);
+      },
     });
     this.#counts = new WatchCounts(this.#events, options.onEvent);
     this.#timed = new TimedCaptures({

@@ -48,6 +48,7 @@ export {
 export { interpreterOf, type StartedPython } from "./launch/program/interpreter_of.js";
 export { runUnderAgent } from "./launch/run.js";
 export type { RunResult } from "./launch/run_options.js";
+export type { ExitOf } from "./process/exit_report.js";
 export { openRecording } from "./process/open_recording.js";
 export { growingRecordingOf } from "./process/recording_in_progress.js";
 export {

@@ -67,6 +67,7 @@ test.each([
   [["keep: 7d", "watch: [1"], /serve\.yaml, line 3: /],
   [["listen: 0.0.0.0:7070"], /no token protects the server/],
   [["policy: p.yaml"], /--policy has no effect without --watch/],
+  [["watch: true", "policy: p.yaml", "listen: 127.0.0.1:0"], /no such .*p\.yaml/],
   [["store: sqlite:x"], /this store is not known: sqlite:x/],
 ])("%j is refused in one line", async (lines, expected) => {
   write(...lines);

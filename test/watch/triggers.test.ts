@@ -124,20 +124,57 @@ while True: time.sleep(0.1)
   });
 });
 
-test("--check reports what the policy means for each program", async () => {
+test("a snapshot that would pause the program for too long names the limit and its setting", async () => {
+  const { name } = watched();
+  watched().python(`kept = [[n] for n in range(300_000)]\n${IDLE}`, "large");
+  const { said } = watched().watch(
+    "--config",
+    watched().policy("{warm_up: 1h, artifacts: {max_pause: 1ms, cpu: 100%}}", [
+      `{match: {service: "${name}-large"}, triggers: [{when: {rss: 16MiB}, do: [census, snapshot]}]}`,
+    ]),
+  );
+  await until(() => said().includes("Captured"));
+  expect(said()).toMatch(
+    /Missing: snapshot: process \d+ .*would be paused for about \d+ ms, and max_pause is 1 ms: raise artifacts.max_pause in the policy/,
+  );
+});
+
+test("--check reports what the policy means: once for all programs of a rule, and which rule never applies", async () => {
   watched().python(IDLE, "leak");
-  const rule = `{match: {service: "${watched().name}-leak"}, agent: {share: 50%, most: 2}, triggers: [{when: {limit: 80%}, do: [ledger]}]}`;
-  const path = watched().policy("{agents: 3}", [rule]);
+  watched().python(IDLE, "leak");
+  watched().python(IDLE, "outside");
+  const { name } = watched();
+  const rules = [
+    `{match: {service: "${name}-leak"}, agent: {share: 50%, most: 2}, triggers: [{when: {limit: 80%}, do: [ledger]}]}`,
+    `{match: {service: "${name}-leak", version: "7"}, triggers: []}`,
+  ];
+  const path = watched().policy("{agents: 3, triggers: []}", rules);
   const check = () => execute([tidemark, "watch", "--check", "--config", path]);
   let { stdout, status } = await check();
-  while (!stdout.includes(`${watched().name}-leak (`)) {
+  while (stdout.split(`${name}-leak`).length < 5 || !stdout.includes(`${name}-outside`)) {
     ({ stdout, status } = await check()); // Python is still starting
   }
   expect(status).toBe(0);
   expect(stdout).toContain(`${path} is valid.`);
   expect(stdout).toContain("At most 3 programs have the agent at a time");
   expect(stdout).toContain("the agent for 50 % of them, at most 2 of a service at a time");
-  expect(stdout).toContain("is captured: 80 % of the memory limit in use: ledger");
+  expect(stdout).toContain(
+    "Warning: rule 2 never applies, because rule 1 matches all of its programs; put it before rule 1.",
+  );
+  expect(stdout.split("Warning: ")).toHaveLength(2);
+  expect(stdout).toMatch(
+    /-leak \(\d+\), \S+-leak \(\d+\): would be captured if 80 % of the memory limit is in use: ledger/,
+  );
+  expect(stdout.split("would be captured")).toHaveLength(2);
+});
+
+test.each([
+  [["--to", "nowhere"], /nowhere/],
+  [["--to", "http://127.0.0.1:1", "--token-file", "missing.token"], /missing\.token/],
+  [["--token-file", "missing.token"], /--token-file has no effect without --to/],
+])("--check refuses %j as a start does", async (words, expected) => {
+  const { stdout, stderr, status } = await execute([tidemark, "watch", "--check", ...words]);
+  expect([status, stdout, stderr]).toEqual([2, "", expect.stringMatching(expected)]);
 });
 
 test("a second collector does not use the folder of the first", async () => {

@@ -26,7 +26,7 @@ import {
   withCommonOptions,
   withExamples,
 } from "../options/options.js";
-import { WatcherBeside } from "../options/watcher_beside.js";
+import { checkPolicy, WatcherBeside } from "../options/watcher_beside.js";
 import { printJson, printNote } from "../text/output.js";
 
 /** An option that is not given has the configuration's value, or else its default. */
@@ -200,6 +200,9 @@ async function configured(given: ServeCommandOptions): Promise<ServeCommandOptio
   const options: ServeCommandOptions = { ...config, ...given };
   if (options.policy !== undefined && options.watch !== true) {
     throw badUsage("--policy has no effect without --watch", "add --watch");
+  }
+  if (options.policy !== undefined) {
+    await checkPolicy(options.policy);
   }
   if (options.demo === true && (options.watch === true || options.load !== undefined)) {
     throw badUsage(

@@ -58,6 +58,11 @@ const IMPORTANT: ReadonlySet<string> = new Set(["verdict", "captured", "action",
 async function watch(options: WatchCommandOptions): Promise<void> {
   requireLinux();
   const policyPath = options.config ?? null;
+  // Also with --check, which would otherwise call valid what cannot start.
+  const server = policyPath === null ? undefined : readPolicy(policyPath).server;
+  const { to = server ? serverOf(server.url, server.token_file) : null } = destinationOf(options);
+  const actionToken = server?.action_token_file;
+  const actionsTo = to === null || actionToken === undefined ? to : serverOf(to.url, actionToken);
   if (options.once === true || options.check === true) {
     const document = await watchDocument(policyPath, (why) =>
       printNote(watchEventText({ kind: "pods", why })),
@@ -75,10 +80,6 @@ async function watch(options: WatchCommandOptions): Promise<void> {
       "print the programs: tidemark watch --once --json",
     );
   }
-  const server = policyPath === null ? undefined : readPolicy(policyPath).server;
-  const { to = server ? serverOf(server.url, server.token_file) : null } = destinationOf(options);
-  const actionToken = server?.action_token_file;
-  const actionsTo = to === null || actionToken === undefined ? to : serverOf(to.url, actionToken);
   await withInterrupt((until) =>
     new Collector({
       policyPath,

@@ -8,6 +8,12 @@ import { once } from "node:events";
 /** How long detaching from the programs may take. */
 const LEAVE_MS = 20_000;
 
+/** Throws TidemarkError for a policy that the collector, which starts once the server listens, would refuse. */
+export async function checkPolicy(path: string): Promise<void> {
+  const { readPolicy } = await import("../../collect/index.js");
+  readPolicy(path);
+}
+
 export class WatcherBeside {
   #child: ChildProcess | null = null;
 

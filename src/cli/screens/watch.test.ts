@@ -19,8 +19,10 @@ test("what applies to several programs is named once, with the programs", () => 
   ]);
 });
 
-test("--check adds what is captured", () => {
-  const captured = [row(1, "", ["90 % of the limit: ledger"])];
+test("--check adds what would be captured, and when", () => {
+  const captured = [row(1, "", ["90 % of the limit is in use: ledger"])];
   expect(remarksOnAll(captured, false)).toEqual([]);
-  expect(remarksOnAll(captured, true)).toEqual(["shop (1) is captured: 90 % of the limit: ledger"]);
+  expect(remarksOnAll(captured, true)).toEqual([
+    "shop (1) would be captured if 90 % of the limit is in use: ledger",
+  ]);
 });

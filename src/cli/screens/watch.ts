@@ -105,8 +105,8 @@ function remarksOn(
   return [
     ...(reason === "" ? [] : [`cannot be attached to: ${reason}${help}`]),
     ...(turn === "" ? [] : [`has the agent only some of the time: ${turn}`]),
-    ...(explains ? triggers.map((trigger) => `is captured: ${trigger}`) : []),
-    ...(explains && actions !== "" ? [`is acted on: ${actions}`] : []),
+    ...(explains ? triggers.map((trigger) => `would be captured if ${trigger}`) : []),
+    ...(explains && actions !== "" ? [`would be acted on if ${actions}`] : []),
   ];
 }
 

@@ -48,6 +48,8 @@ const WAIT_MS: Millis = 20_000;
 /** Limit on processes, because those of a large pool are all alike. */
 const MOST_LEDGERS = 8;
 const PRIORITY = 10;
+/** See heap_errors.ts. */
+const PAUSE_TOO_LONG = "TM-E050";
 
 if (process.send !== undefined) {
   setPriority(PRIORITY);
@@ -116,9 +118,18 @@ class CaptureWork {
     try {
       await work();
     } catch (error) {
-      const why = error instanceof TidemarkError ? error.what : reasonOf(error).message;
-      this.#problems.push(`${capture}: ${why}`);
+      this.#problems.push(`${capture}: ${this.#whyOf(error)}`);
     }
+  }
+
+  #whyOf(error: unknown): string {
+    if (!(error instanceof TidemarkError)) {
+      return reasonOf(error).message;
+    }
+    const most = Math.round(this.#request.maxPauseMs);
+    return error.id === PAUSE_TOO_LONG
+      ? `${error.what}, and max_pause is ${most} ms: raise artifacts.max_pause in the policy`
+      : error.what;
   }
 
   async #diagnose(): Promise<void> {

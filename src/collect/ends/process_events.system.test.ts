@@ -37,6 +37,7 @@ test.runIf(offered)(
       [run("raise SystemExit(3)").pid, 3, null],
       [run("pass").pid, 0, null],
     ] as const;
+    const endedMs = monotonicMs();
     // A grandchild, whose parent is another process.
     const text = execFileSync("sh", [
       "-c",
@@ -45,6 +46,8 @@ test.runIf(offered)(
     await vi.waitUntil(() => events.endOf(Number(text), sinceMs) !== null, { timeout: 60_000 });
     for (const [pid, exitCode, signal] of ended) {
       expect(events.endOf(pid, sinceMs)).toMatchObject({ exitCode, signal });
+      // When it ended, not when the event was read.
+      expect(events.endOf(pid, sinceMs)?.atMs).toBeLessThanOrEqual(endedMs);
       expect(events.endOf(pid, monotonicMs() + 1)).toBeNull();
     }
     expect(events.endOf(Number(text), sinceMs)).toMatchObject({ signal: 6 });

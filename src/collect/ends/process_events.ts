@@ -27,6 +27,11 @@ export interface ProcessExit {
   readonly signal: number | null;
 }
 
+export interface ReportedEnd extends ProcessExit {
+  /** When, by the kernel's monotonic clock. */
+  readonly atMs: Millis;
+}
+
 export interface ProcessEventsOptions {
   readonly clock: () => Millis;
   /** Why there are no events; called once. */
@@ -45,7 +50,7 @@ export class ProcessEvents {
   readonly #options: ProcessEventsOptions;
   #guard: ChildProcess | null = null;
   #isReady = false;
-  readonly #ends = new Map<Pid, ProcessExit & { readonly atMs: Millis }>();
+  readonly #ends = new Map<Pid, ReportedEnd>();
   /** Python programs that started and have not ended. */
   readonly #starts = new Map<Pid, Millis>();
   #shortLived = 0;
@@ -110,7 +115,7 @@ export class ProcessEvents {
   take(line: string): void {
     const nowMs = this.#options.clock();
     const [verb = "", ...figures] = line.split(" ");
-    const [pid = 0, status = 0] = figures.map(Number);
+    const [pid = 0, status = 0, atMs = nowMs] = figures.map(Number);
     if (verb === "ready") {
       this.#isReady = true;
     } else if (verb === "lost" && !this.#hasLost) {
@@ -121,18 +126,18 @@ export class ProcessEvents {
       this.#ends.delete(pid); // the pid is used again
       this.#options.onStarted?.(pid);
     } else if (verb === "exit") {
-      this.#options.onEnded?.(pid);
       const startedMs = this.#starts.get(pid);
       this.#starts.delete(pid);
       if (startedMs !== undefined && nowMs - startedMs < SHORT_MS) {
         this.#shortLived += 1;
       }
-      remember(this.#ends, pid, { ...exitOf(status), atMs: nowMs }, MOST_ENDS);
+      remember(this.#ends, pid, { ...exitOf(status), atMs: Math.min(atMs, nowMs) }, MOST_ENDS);
+      this.#options.onEnded?.(pid);
     }
   }
 
   /** How a process ended; null if unknown, or if it ended before `sinceMs`: then it was another one with this pid. */
-  endOf(pid: Pid, sinceMs: Millis): ProcessExit | null {
+  endOf(pid: Pid, sinceMs: Millis): ReportedEnd | null {
     const end = this.#ends.get(pid);
     return end === undefined || end.atMs < sinceMs ? null : end;
   }

@@ -30,7 +30,35 @@ export function settingsOf(policy: Policy): string[] {
     ...select.map(
       (rule, index) => `Rule ${index + 1}: ${matchText(rule.match)}: ${ruleText(rule)}.`,
     ),
+    ...unreachableRules(select),
   ];
+}
+
+/** A sentence for each rule that never applies, because an earlier one matches all of its programs. */
+function unreachableRules(select: readonly Rule[]): string[] {
+  return select.flatMap(({ match }, index) => {
+    const first = select.findIndex((earlier, at) => at < index && covers(earlier.match, match));
+    return first < 0
+      ? []
+      : [
+          `Warning: rule ${index + 1} never applies, because rule ${first + 1} matches all of its programs; put it before rule ${first + 1}.`,
+        ];
+  });
+}
+
+/** Whether each program that `later` matches is certain to be matched by `earlier`. */
+function covers(earlier: Match, later: Match): boolean {
+  const patterns = new Map(patternsOf(later));
+  return patternsOf(earlier).every(
+    ([name, pattern]) => pattern === "*" || pattern === patterns.get(name),
+  );
+}
+
+function patternsOf({ labels = {}, ...match }: Match): [name: string, pattern: string][] {
+  const named = Object.entries(labels).map(([name, pattern]) => [`labels ${name}`, pattern]);
+  return [...Object.entries(match), ...named].flatMap(([name, pattern]) =>
+    name === undefined || pattern === undefined ? [] : [[name, pattern]],
+  );
 }
 
 function matchText({ labels = {}, ...match }: Match): string {
@@ -72,13 +100,13 @@ function timeText(minute: number): string {
   return `${digits(Math.floor(minute / 60))}:${digits(minute % 60)}`;
 }
 
-/** "RSS above 2 GiB: diagnose, ledger". */
+/** "RSS is above 2 GiB: diagnose, ledger". */
 export function triggerText({ when, captures }: Trigger): string {
   return `${conditionText(when)}: ${captures.join(", ")}`;
 }
 
 /**
- * "85 % of the memory limit in use: gc_collect, then malloc_trim; at most 4/h of an instance (dry run)". `eviction`: which pod
+ * "85 % of the memory limit is in use: gc_collect, then malloc_trim; at most 4/h of an instance (dry run)". `eviction`: which pod
  * would be evicted, or why none.
  */
 export function actionsText(
@@ -100,14 +128,16 @@ function conditionText(when: Condition): string {
       return `RSS grows by ${rate}/h over ${formatDurationBriefly(when.windowMs)}`;
     }
     case "rss":
-      return `RSS above ${when.aboveBaseline ? "its baseline by " : ""}${formatBytesBriefly(when.bytes)}`;
+      return when.aboveBaseline
+        ? `RSS is ${formatBytesBriefly(when.bytes)} above its baseline`
+        : `RSS is above ${formatBytesBriefly(when.bytes)}`;
     case "limit":
-      return `${formatShare(when.share)} of the memory limit in use`;
+      return `${formatShare(when.share)} of the memory limit is in use`;
     case "pressure":
-      return `waiting for memory ${formatShare(when.share)} of the time`;
+      return `it waits for memory ${formatShare(when.share)} of the time`;
     case "verdict":
-      return `verdict ${when.pattern}`;
+      return `its verdict is ${when.pattern}`;
     case "oom-kill":
-      return "the OOM killer killed one of its processes";
+      return "the OOM killer kills one of its processes";
   }
 }

@@ -3,11 +3,11 @@
  * share once.
  */
 import { monotonicMs } from "../../linux/this_process/clock.js";
-import type { Millis } from "../../model/base/units.js";
+import type { Millis, Pid } from "../../model/base/units.js";
 import type { OutsideRecording } from "../../record/index.js";
 
 interface Polled {
-  readonly recording: Pick<OutsideRecording, "poll">;
+  readonly recording: Pick<OutsideRecording, "pid" | "poll">;
   readonly end: (error?: unknown) => void;
   polledMs: Millis;
 }
@@ -15,6 +15,7 @@ interface Polled {
 export class OutsidePolls {
   readonly #everyMs: () => Millis;
   readonly #all = new Set<Polled>();
+  readonly #byPid = new Map<Pid, Polled>();
   #timer: NodeJS.Timeout | null = null;
 
   /** `everyMs`: interval of the polls, which may change. */
@@ -37,19 +38,33 @@ export class OutsidePolls {
         polledMs: monotonicMs(),
         end: (error) => {
           this.#all.delete(one);
+          if (this.#byPid.get(recording.pid) === one) {
+            this.#byPid.delete(recording.pid);
+          }
           until.removeEventListener("abort", left);
           error === undefined ? resolve() : reject(error);
         },
       };
       until.addEventListener("abort", left);
       this.#all.add(one);
+      this.#byPid.set(recording.pid, one);
       this.#timer ??= this.#wait();
     });
   }
 
+  /** The kernel has reported the end of a process: its recording ends now. */
+  ended(pid: Pid): void {
+    const one = this.#byPid.get(pid);
+    if (one !== undefined) {
+      pollOne(one);
+    }
+  }
+
   #wait(): NodeJS.Timeout {
     const everyMs = this.#everyMs();
-    return setTimeout(() => this.#pollAll(everyMs), everyMs - (monotonicMs() % everyMs));
+    // After a pause of this process, the events that came meanwhile are read before the polls.
+    const poll = () => setImmediate(() => this.#pollAll(everyMs));
+    return setTimeout(poll, everyMs - (monotonicMs() % everyMs));
   }
 
   /** A recording that was polled less than half an interval ago waits for the next moment. */

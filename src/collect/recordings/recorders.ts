@@ -15,6 +15,7 @@ import {
   attachAndRecord,
   CpuBudget,
   DeviceUse,
+  type ExitOf,
   OutsideRecording,
   type RecordingStart,
 } from "../../record/index.js";
@@ -84,6 +85,7 @@ interface RecordersOptions {
   readonly texts: RecentTexts;
   /** When a process was last seen to start below this one. */
   readonly startedBelowMs: (pid: Pid) => Millis;
+  readonly exitOf: ExitOf;
   readonly onEvent: (event: WatchEvent) => void;
   /** A program has ended while it was recorded; its recording is complete. */
   readonly onEnded: (one: Watched, growing: Growing, end: ProgramEnd) => void;
@@ -101,6 +103,11 @@ export class Recorders {
   constructor(options: RecordersOptions) {
     this.#options = options;
     this.#outside = new OutsidePolls(options.pollMs);
+  }
+
+  /** The kernel has reported the end of a process. */
+  processEnded(pid: Pid): void {
+    this.#outside.ended(pid);
   }
 
   get mayEnter(): boolean {
@@ -158,6 +165,8 @@ export class Recorders {
       budget: this.#budget,
       texts: this.#options.texts,
       deviceUse: this.#deviceUse,
+      exitOf: this.#options.exitOf,
+      rssMs: this.#options.pollMs,
       waitMs: WAIT_MS,
       forMs: Number.POSITIVE_INFINITY,
       until,
@@ -187,7 +196,7 @@ export class Recorders {
   }
 
   recordOutside(one: Watched): void {
-    const { texts, startedBelowMs } = this.#options;
+    const { texts, startedBelowMs, exitOf } = this.#options;
     this.#begin(one, "outside", async (recordingPath, until) => {
       const recording = new OutsideRecording({
         pid: one.program.root.pid,
@@ -197,6 +206,7 @@ export class Recorders {
         texts,
         deviceUse: this.#deviceUse,
         startedBelowMs,
+        exitOf,
         ...this.#sentTo(recordingPath),
       });
       await this.#outside.follow(recording, until);

@@ -77,3 +77,15 @@ test("the level of a tree at its end is not that of a reading long ago", () => {
   };
   expect(levelAtEnd(children, 2)).toEqual({ metric: "treePssBytes", bytes: (60 + 59 - 2) * MIB });
 });
+
+test("a tree whose PSS was read often only at first is judged by its RSS", () => {
+  const steady = () => 64 * MIB;
+  const often = (i: number) => (i < 16 || i === 45 ? steady() : Number.NaN);
+  const tree = series(1, { rssBytes: steady, treeRssBytes: steady, treePssBytes: often });
+  expect(totalGrowth({ series: tree, endedMs: null }, 4)).toMatchObject({
+    metric: "treeRssBytes",
+    shape: "flat",
+  });
+  const known = series(1, { rssBytes: steady, treeRssBytes: steady, treePssBytes: steady });
+  expect(totalGrowth({ series: known, endedMs: null }, 4).metric).toBe("treePssBytes");
+});

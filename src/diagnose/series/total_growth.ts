@@ -134,8 +134,8 @@ const FEWEST_OF_PSS = 16;
 
 /**
  * `root`: the first process of the tree, whose series carries the tree's figures. `members`: number of
- * processes in the tree, of {@link membersOf}. A single process is judged by its own RSS, a tree by its PSS, or by its RSS if PSS is
- * unknown.
+ * processes in the tree, of {@link membersOf}. A single process is judged by its own RSS, a tree by its PSS, or by its RSS if PSS was
+ * read too rarely.
  */
 export function totalGrowth(
   { series, endedMs }: { readonly series: MemorySeries; readonly endedMs: TimeMs | null },
@@ -151,8 +151,11 @@ export function totalGrowth(
   const end = levelAtEnd(series, members);
   for (const [metric, fewest] of candidates) {
     const readings = readingsOf(series, metric, endedMs);
-    if (readings.values.length >= fewest) {
-      return { metric, readings, end, ...growthOf(readings) };
+    const growth = growthOf(readings);
+    // A recorder of many programs reads PSS so rarely after the first minutes that it shows no rate.
+    const shows = metric === "treeRssBytes" || growth.shape !== "short";
+    if (readings.values.length >= fewest && shows) {
+      return { metric, readings, end, ...growth };
     }
   }
   const readings = readingsOf(series, "rssBytes", endedMs);

@@ -9,7 +9,12 @@ const anchor: TimeMs = Date.now() - monotonicMs();
 
 /** Monotonic ms since 1970, not affected by clock changes during the run. */
 export function nowMs(): TimeMs {
-  return anchor + monotonicMs();
+  return timeAt(monotonicMs());
+}
+
+/** A time of {@link monotonicMs} on the clock of {@link nowMs}. */
+export function timeAt(monotonic: Millis): TimeMs {
+  return anchor + monotonic;
 }
 
 /**

@@ -50,6 +50,7 @@ import { DeviceWatch } from "../devices/device_watch.js";
 import { PoolKeeper } from "../launch/keeper.js";
 import { Recorder } from "../launch/recorder.js";
 import { orphanPath } from "../launch/run.js";
+import type { ExitOf } from "../process/exit_report.js";
 import { reopenRecording } from "../process/open_recording.js";
 import { PoolWatch } from "../process/pool_watch.js";
 import { growingRecordingOf } from "../process/recording_in_progress.js";
@@ -87,6 +88,9 @@ export interface AttachOptions extends RecordingStart {
   /** Shared by recordings that are polled at the same moments. */
   readonly texts?: RecentTexts;
   readonly deviceUse?: DeviceUse;
+  readonly exitOf?: ExitOf;
+  /** Longest time between two readings of RSS. */
+  readonly rssMs?: () => Millis;
   /** How long to wait for the process to run Python code. */
   readonly waitMs: Millis;
   /** Length of the recording; if absent, `enough` decides. */
@@ -326,6 +330,8 @@ async function record(
     memory: new MemoryRoom(),
     ...(options.texts && { texts: options.texts }),
     ...(options.deviceUse && { deviceUse: options.deviceUse }),
+    ...(options.exitOf && { exitOf: options.exitOf }),
+    ...(options.rssMs && { rssMs: options.rssMs }),
   });
   recorder.start();
   options.onRecording?.(entered, path);

@@ -10,6 +10,7 @@ import { processGone } from "../../model/errors/errors.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { MetricRow } from "../../recording/writer.js";
 import type { DeviceUse } from "../devices/device_use.js";
+import { type ExitOf, endByKernel } from "../process/exit_report.js";
 import { MemoryWatch } from "../process/memory_watch.js";
 import { ProcessTree, type SparsePoll, type TreePoll } from "../process/process_tree.js";
 import { RequestRates } from "../process/request_rates.js";
@@ -26,6 +27,7 @@ interface OutsideOptions extends RecordingStart {
    * out: each poll searches.
    */
   readonly startedBelowMs?: (pid: Pid) => Millis;
+  readonly exitOf?: ExitOf;
 }
 
 /** PSS walks every page, so it is read only every this many polls. */
@@ -34,7 +36,7 @@ const POLLS_PER_SHARES = 20;
 const WRITE_MS: Millis = 60_000;
 
 export class OutsideRecording {
-  readonly #pid: Pid;
+  readonly pid: Pid;
   readonly #recording: BegunRecording;
   readonly #tree: ProcessTree;
   readonly #memory: MemoryWatch;
@@ -51,14 +53,15 @@ export class OutsideRecording {
 
   /** Throws TidemarkError if there is no such process, or the file cannot be opened. */
   constructor(options: OutsideOptions) {
-    const { pid, follow, texts, startedBelowMs = () => Number.POSITIVE_INFINITY } = options;
+    const { pid, follow, texts, exitOf } = options;
+    const { startedBelowMs = () => Number.POSITIVE_INFINITY } = options;
     this.#startedBelowMs = startedBelowMs;
     this.#addDeviceUse = options.deviceUse?.reader();
     const stat = readStat(pid);
     if (stat === null || hasEnded(stat)) {
       throw processGone(pid);
     }
-    this.#pid = pid;
+    this.pid = pid;
     this.#recording = beginRecording(options, null);
     const { writer, command, startedMs } = this.#recording;
     writer.limits(startedMs, [
@@ -72,6 +75,7 @@ export class OutsideRecording {
       startedMs,
       follow,
       programStartedMs,
+      (row, seenMs) => endByKernel(exitOf, row.pid, seenMs),
     );
     this.#memory = new MemoryWatch(pid, texts);
     this.#requests = new RequestRates(startedMs);
@@ -85,9 +89,11 @@ export class OutsideRecording {
       isExpensive,
       this.#memory.isTight ? null : this.#sparse(),
     );
-    this.#addDeviceUse?.(poll);
-    this.#requests.poll(poll);
-    const lives = this.#tree.livingPids.includes(this.#pid);
+    const lives = this.#tree.livingPids.includes(this.pid);
+    if (lives) {
+      this.#addDeviceUse?.(poll);
+      this.#requests.poll(poll);
+    }
     const ends = this.#memory.poll(poll, lives);
     this.memoryEnds.push(...ends);
     this.#recording.writer.memoryEnds(poll.timeMs, ends);
@@ -103,9 +109,9 @@ export class OutsideRecording {
 
   /** Ends the recording; waits until the server has it, or for a while. */
   async close(): Promise<void> {
-    const timeMs = nowMs();
+    const timeMs = this.#tree.rootEndMs ?? nowMs();
     const { writer } = this.#recording;
-    if (!this.#tree.livingPids.includes(this.#pid)) {
+    if (!this.#tree.livingPids.includes(this.pid)) {
       this.#write(this.#tree.end(timeMs, this.#tree.outliving().length));
     }
     this.#writePending(timeMs);

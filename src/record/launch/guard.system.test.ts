@@ -4,6 +4,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { monotonicMs } from "../../linux/this_process/clock.js";
 import { present } from "../../model/base/present.js";
 import {
   bySomeShell,
@@ -109,9 +110,13 @@ while not os.path.exists(sys.argv[1]): time.sleep(0.01)`;
 
 describe("the program's end is the guard's", () => {
   test.each([0, 1, 7, 126, 127, 128, 130, 143, 255])("exit code %i", (code) => {
+    const fromMs = monotonicMs();
     const { status, signal, messages } = run(["sh", "-c", `exit ${code}`]);
     expect({ status, signal }).toEqual({ status: code, signal: null });
-    expect(messages.find(([verb]) => verb === "exited")?.[1]).toBe(String(code << 8));
+    const exited = messages.find(([verb]) => verb === "exited");
+    expect(exited?.[1]).toBe(String(code << 8));
+    expect(Number(exited?.[5])).toBeGreaterThanOrEqual(fromMs);
+    expect(Number(exited?.[5])).toBeLessThanOrEqual(monotonicMs());
   });
 
   test.each(["SIGTERM", "SIGKILL", "SIGSEGV", "SIGABRT", "SIGINT", "SIGPIPE", "SIGHUP"] as const)(

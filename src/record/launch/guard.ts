@@ -1,5 +1,6 @@
 import { writeSync } from "node:fs";
 import { Socket } from "node:net";
+import { timeAt } from "../../linux/this_process/clock.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { badUsage, internalError } from "../../model/errors/errors.js";
 import type { ExitReport } from "../process/exit_report.js";
@@ -128,7 +129,7 @@ export class GuardClient {
   }
 }
 
-/** `exited STATUS MAXRSS_KB USER_MS SYS_MS`; STATUS as in wait(2). */
+/** `exited STATUS MAXRSS_KB USER_MS SYS_MS ENDED_MS`; STATUS as in wait(2), ENDED_MS by the monotonic clock. */
 function parseExit(fields: readonly string[]): ExitReport {
   const status = Number(fields[1]);
   const signal = status & 0x7f;
@@ -138,6 +139,7 @@ function parseExit(fields: readonly string[]): ExitReport {
     maxRssBytes: Number(fields[2]) * 1024,
     userMs: Number(fields[3]),
     systemMs: Number(fields[4]),
+    endedMs: timeAt(Number(fields[5])),
   };
 }
 

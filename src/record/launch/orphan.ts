@@ -143,6 +143,7 @@ const UNSEEN_END: ExitReport = {
   maxRssBytes: 0,
   userMs: 0,
   systemMs: 0,
+  endedMs: null,
 };
 
 /** Appends a snapshot of all segments of the pool, and the end, if known. */
@@ -159,7 +160,7 @@ function append(
   }
   const before =
     recording.snapshots.length > 0 ? recording.profileOf(recording.snapshots.length - 1) : null;
-  const atMs = Math.max(timeMs, recording.endMs);
+  const atMs = Math.max(end?.endedMs ?? timeMs, recording.endMs);
   const { tables, snapshot } = merge(recording.tables(), before, assembler.take(atMs));
   const pids = new Set([...recording.processes, ...tables.processes].map(({ pid }) => pid));
   const memoryEnds = end === null ? [] : memoryEndsLeft(recording, pids, end, atMs);
@@ -187,7 +188,8 @@ function append(
         ]);
       }
       writer.memoryEnds(atMs, memoryEnds);
-      writer.end({ timeMs: atMs, ...end });
+      const { endedMs: _, ...how } = end;
+      writer.end({ timeMs: atMs, ...how });
     }
     if (writer.failure) {
       throw writer.failure;

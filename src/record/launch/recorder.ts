@@ -3,12 +3,13 @@ import type { RecentTexts } from "../../linux/index.js";
 import { monotonicMs, nowMs, processCpu, threadCpu } from "../../linux/this_process/clock.js";
 import type { MemoryRoom } from "../../linux/this_process/memory_room.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
+import type { SeriesRow } from "../../recording/batches.js";
 import type { MetricRow, RecordingWriter } from "../../recording/writer.js";
 import type { CpuBudget } from "../budget/cpu_budget.js";
 import { LedgerSchedule, PollSchedule, SnapshotSchedule } from "../budget/schedule.js";
 import type { DeviceUse } from "../devices/device_use.js";
 import type { DeviceWatch } from "../devices/device_watch.js";
-import type { ExitReport } from "../process/exit_report.js";
+import { type ExitOf, type ExitReport, endByKernel } from "../process/exit_report.js";
 import { LedgerTurns } from "../process/ledger_turns.js";
 import { MemoryWatch } from "../process/memory_watch.js";
 import type { PoolWatch } from "../process/pool_watch.js";
@@ -29,6 +30,10 @@ const CROWD_CHECK_MS = 250;
 const WIDE_ROOM: Bytes = 512 * 2 ** 20;
 const ROOM_CHECK_MS = 10_000;
 const QUIET_CHECK_MS = 1_000;
+/** Reading RSS alone costs little, so it does not become rarer with the polls. */
+const RSS_MS: Millis = 20_000;
+/** Share of a core for that; only trees of thousands of processes need more. */
+const RSS_SHARE = 0.001;
 
 interface RecorderOptions {
   readonly writer: RecordingWriter;
@@ -49,6 +54,9 @@ interface RecorderOptions {
   /** Shared by recorders of this Node process; left out: each reads for itself. */
   readonly texts?: RecentTexts;
   readonly deviceUse?: DeviceUse;
+  readonly exitOf?: ExitOf;
+  /** Longest time between two readings of RSS; left out: {@link RSS_MS}. */
+  readonly rssMs?: () => Millis;
 }
 
 /** Polls a program from start to end and writes the recording, within its CPU budget (cpu_budget.ts). */
@@ -70,6 +78,11 @@ export class Recorder {
   #pendingMetrics: MetricRow[] = [];
   #flushedMs = 0;
   #isStopped = false;
+  #hasEnded = false;
+  /** Of the root, by its guard. */
+  #reportedEndMs: TimeMs | null = null;
+  #rssReadMs: Millis = 0;
+  #rssCostMs: Millis = 0;
   #leftMs: TimeMs = 0;
   #nextRoomCheckMs: Millis = 0;
   #leaveForMemory!: (room: { readonly roomBytes: Bytes }) => void;
@@ -102,6 +115,7 @@ export class Recorder {
       options.startedMs,
       options.follow,
       options.programStartedMs,
+      (row, seenMs) => this.#endOf(row, seenMs),
     );
     this.#memory = new MemoryWatch(options.pid, options.texts);
     this.#addDeviceUse = options.deviceUse?.reader();
@@ -125,13 +139,11 @@ export class Recorder {
    * so it is unknown how the program ended.
    */
   async finish(report: ExitReport | null): Promise<void> {
-    if (this.#timer) {
-      clearTimeout(this.#timer);
-      this.#timer = null;
-    }
-    const timeMs = nowMs();
+    this.#stopTimer();
+    this.#reportedEndMs = report?.endedMs ?? null;
     const { writer, pool, devices } = this.#options;
-    const poll = this.#tree.poll(timeMs, false);
+    const poll = this.#tree.poll(nowMs(), false);
+    const { timeMs } = poll;
     await devices?.lastWords(poll);
     pool?.adoptStrays(poll, this.#options.startTicks);
     pool?.lastPoll(poll, report?.exitCode == null);
@@ -225,15 +237,12 @@ export class Recorder {
 
   /** Stops recording after one last poll and snapshot of that kind; `looksUp`: the holders, too. @returns their time. */
   #stop(kind: "poll" | "end", looksUp: boolean): TimeMs {
-    if (this.#timer) {
-      clearTimeout(this.#timer);
-      this.#timer = null;
-    }
+    this.#stopTimer();
     this.#leaveBudget();
     this.#options.devices?.leave();
     const elapsedMs = monotonicMs() - this.#startMs;
     this.#poll(elapsedMs, this.#polls.expensiveIsDue(elapsedMs));
-    const timeMs = nowMs();
+    const timeMs = this.#tree.rootEndMs ?? nowMs();
     this.#takeSnapshot(kind, timeMs, looksUp);
     this.#flush(timeMs);
     this.#isStopped = true;
@@ -251,16 +260,25 @@ export class Recorder {
 
   /** True while the recorded program runs, according to the newest poll; false once polling has stopped. */
   get rootLives(): boolean {
-    return !this.#isStopped && this.#tree.livingPids.includes(this.#options.pid);
+    return !this.#isStopped && !this.#hasEnded && this.#tree.livingPids.includes(this.#options.pid);
   }
 
-  /** One poll, a snapshot if one is due, and the timer for the next poll. */
+  /**
+   * One poll, a snapshot if one is due, and the timer for the next poll; nothing if the program has ended, because
+   * `finish` makes the last poll, which knows when that was.
+   */
   #step(): void {
+    if (!this.#tree.rootRuns(nowMs())) {
+      this.#hasEnded = true;
+      this.onRootEnd?.();
+      return;
+    }
     const elapsedMs = monotonicMs() - this.#startMs;
     const waitCpuMs = this.#cpu() - this.#steppedCpuMs;
     const pollCpu = threadCpu();
     const expensive = this.#polls.expensiveIsDue(elapsedMs);
     const polledMs = this.#poll(elapsedMs, expensive);
+    this.#rssReadMs = elapsedMs;
     // A lookup's thread is not part of a poll's cost.
     const hadLookup = this.#steppedWithLookup || this.#suspects.isBusy;
     this.#polls.polled(elapsedMs, {
@@ -316,13 +334,51 @@ export class Recorder {
     const { pool } = this.#options;
     const everyMs = pool?.isClaimed ? CROWD_CHECK_MS : QUIET_CHECK_MS;
     const part = distance < everyMs ? distance : everyMs - (monotonicMs() % everyMs);
-    this.#timer = setTimeout(() => {
-      if (distance > part && !pool?.crowded) {
-        this.#wait(distance - part);
-      } else {
-        this.#step();
-      }
-    }, part);
+    // After the end of other work that waits, such as an event of the program's end.
+    this.#timer = setTimeout(() => setImmediate(() => this.#wake(distance - part)), part);
+  }
+
+  #wake(leftMs: Millis): void {
+    if (this.#timer === null) {
+      return; // stopped in the meantime
+    }
+    if (leftMs > 0 && !this.#options.pool?.crowded && this.#tree.rootRuns(nowMs())) {
+      this.#readRss();
+      this.#wait(leftMs);
+    } else {
+      this.#step();
+    }
+  }
+
+  #stopTimer(): void {
+    if (this.#timer) {
+      clearTimeout(this.#timer);
+      this.#timer = null;
+    }
+  }
+
+  /** Between two polls that are far apart. */
+  #readRss(): void {
+    const elapsedMs = monotonicMs() - this.#startMs;
+    const everyMs = this.#options.rssMs?.() ?? RSS_MS;
+    // Waits end up to half an interval of checks early or late.
+    const dueMs = this.#rssReadMs + Math.max(everyMs, this.#rssCostMs / RSS_SHARE);
+    if (elapsedMs + QUIET_CHECK_MS / 2 < dueMs) {
+      return;
+    }
+    const cpu = threadCpu();
+    const timeMs = nowMs();
+    this.#take(this.#tree.pollRss(timeMs));
+    this.#flush(timeMs);
+    this.#rssReadMs = elapsedMs;
+    this.#rssCostMs = cpu();
+  }
+
+  /** What is known best: its guard's report, the kernel's event, or its own last trace. */
+  #endOf(row: SeriesRow, seenMs: TimeMs): TimeMs | null {
+    const { pid, exitOf, pool } = this.#options;
+    const reported = row.pid === pid ? this.#reportedEndMs : null;
+    return reported ?? endByKernel(exitOf, row.pid, seenMs) ?? pool?.lastChangeMs(row) ?? null;
   }
 
   /** @returns the poll's time. */

@@ -1,4 +1,5 @@
-import type { Bytes, Millis } from "../../model/base/units.js";
+import { timeAt } from "../../linux/this_process/clock.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 
 /** How the program ended, from the guard's wait4. */
 export interface ExitReport {
@@ -8,4 +9,17 @@ export interface ExitReport {
   readonly maxRssBytes: Bytes;
   readonly userMs: Millis;
   readonly systemMs: Millis;
+  /** null: unknown. */
+  readonly endedMs: TimeMs | null;
+}
+
+/**
+ * When the kernel reported the end of a process that ran at `aliveMs`; null: it has not. Both times are of `monotonicMs`.
+ */
+export type ExitOf = (pid: Pid, aliveMs: Millis) => Millis | null;
+
+/** The same on the clock of recordings. */
+export function endByKernel(exitOf: ExitOf | undefined, pid: Pid, seenMs: TimeMs): TimeMs | null {
+  const exitMs = exitOf?.(pid, seenMs - timeAt(0)) ?? null;
+  return exitMs === null ? null : timeAt(exitMs);
 }

@@ -1,7 +1,7 @@
 import { fstatSync, readSync } from "node:fs";
 import { isLeaving, isMapping, processesMapping, readStat } from "../../linux/index.js";
 import { processLives } from "../../linux/process/process_identity.js";
-import { monotonicMs } from "../../linux/this_process/clock.js";
+import { monotonicMs, timeAt } from "../../linux/this_process/clock.js";
 import type { Bytes, Millis, Pid, ProcessIndex, TimeMs } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import type { ProfileSnapshot, ProfileTables } from "../../model/profile/profile.js";
@@ -295,6 +295,19 @@ export class PoolWatch {
   /** For each process: the stacks that opened its descriptors, as of the last snapshot. */
   openings(): ReadonlyMap<Pid, readonly Opening[]> {
     return this.#assembler.openings();
+  }
+
+  /** When the agent of a process last changed its segment; null if it has none. */
+  lastChangeMs({ series }: Pick<SeriesRow, "series">): TimeMs | null {
+    let last: TimeMs | null = null;
+    for (const watched of this.#watched.values()) {
+      const header =
+        watched.row?.series === series
+          ? this.#guarded(watched, () => this.#header(watched.slot))
+          : null;
+      last = header === null ? last : Math.max(last ?? 0, timeAt(header.heartbeatMs));
+    }
+    return last;
   }
 
   /** No more snapshots are taken. */

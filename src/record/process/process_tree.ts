@@ -12,6 +12,7 @@ import {
   sharedMemoryUsed,
   startTimeMs,
 } from "../../linux/index.js";
+import { timeAt } from "../../linux/this_process/clock.js";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import type { Metric, TimelineEvent } from "../../model/profile/series.js";
 import type { SeriesRow } from "../../recording/batches.js";
@@ -83,11 +84,19 @@ export class TreePoll {
 interface Tracked {
   row: SeriesRow;
   readonly startTicks: number;
+  /** When it was last found alive. */
+  seenMs: TimeMs;
   stackStart: number;
   /** How often polls saw it call exec. */
   execs: number;
   readonly turns: FigureTurns;
 }
+
+/**
+ * When a process ended, or did something for the last time, from another source than /proc; null: unknown. It is asked only
+ * about processes that have ended.
+ */
+export type EndOf = (row: SeriesRow, seenMs: TimeMs) => TimeMs | null;
 
 /** Lets a poll leave out the figures of processes that do not change. */
 export interface SparsePoll {
@@ -115,6 +124,8 @@ export class ProcessTree {
   readonly #startedMs: TimeMs;
   readonly #follow: boolean;
   readonly #rootStartedMs: number;
+  readonly #endOf: EndOf;
+  #rootEndMs: TimeMs | null = null;
 
   /**
    * The root counts even if it ended before the first poll. `startedMs`: start of the recording; `follow`
@@ -127,8 +138,10 @@ export class ProcessTree {
     startedMs: TimeMs,
     follow: boolean,
     rootStartedMs = startedMs,
+    endOf: EndOf = () => null,
   ) {
     this.#root = root;
+    this.#endOf = endOf;
     this.#startedMs = startedMs;
     this.#follow = follow;
     this.#rootStartedMs = rootStartedMs;
@@ -144,7 +157,7 @@ export class ProcessTree {
       endedMs: null,
       rank: readRank(root),
     };
-    this.#alive.set(root, { row, startTicks, stackStart: 0, execs: 0, turns: new FigureTurns() });
+    this.#alive.set(root, newlyTracked(row, startTicks, 0, startedMs));
   }
 
   /**
@@ -196,17 +209,18 @@ export class ProcessTree {
   }
 
   /** See {@link TreePoll.addEnded}. */
-  addEnded({ pid, parentPid, command, python, startRealtimeMs }: SegmentHeader, poll: TreePoll) {
+  addEnded(header: SegmentHeader, poll: TreePoll): void {
     if (this.#isFull(poll)) {
       return;
     }
+    const { pid, parentPid, command, python, startRealtimeMs, heartbeatMs } = header;
     const startedMs = Math.min(poll.timeMs, startRealtimeMs);
     const series = this.#count++;
-    const endedMs = poll.timeMs;
+    const endedMs = between(startedMs, timeAt(heartbeatMs), poll.timeMs);
     const row = { series, pid, parentPid, command, python, profiled: true, startedMs, endedMs };
     poll.rows.push(row);
     poll.mark(row, "process-start", startedMs);
-    poll.mark(row, "process-end");
+    poll.mark(row, "process-end", endedMs);
   }
 
   /** See {@link TreePoll.profiled}. */
@@ -238,10 +252,43 @@ export class ProcessTree {
     return new Map(Array.from(this.#alive, ([pid, { row }]) => [pid, row.series]));
   }
 
-  /** `expensive`: also reads PSS, USS and sockets. `sparse`: null: all figures of all processes are read. */
-  poll(timeMs: TimeMs, expensive: boolean, sparse: SparsePoll | null = null): TreePoll {
+  /** Whether the root runs now. */
+  rootRuns(timeMs: TimeMs): boolean {
+    const root = this.#alive.get(this.#root);
+    const runs = root !== undefined && isSame(root, readStat(this.#root));
+    if (runs) {
+      root.seenMs = timeMs;
+    }
+    return runs;
+  }
+
+  /** Only RSS of the known processes. */
+  pollRss(timeMs: TimeMs): TreePoll {
     const poll = this.newPoll(timeMs);
-    const stats = this.#search(poll, sparse);
+    let treeRss: Bytes = 0;
+    for (const { row } of this.#alive.values()) {
+      const rssBytes = readRss(row.pid);
+      if (rssBytes !== null && rssBytes > 0) {
+        poll.measure(row, "rssBytes", rssBytes);
+        treeRss += rssBytes;
+      }
+    }
+    const root = this.#alive.get(this.#root)?.row;
+    if (root) {
+      poll.measure(root, "treeRssBytes", treeRss);
+    }
+    return poll;
+  }
+
+  /**
+   * `expensive`: also reads PSS, USS and sockets. `sparse`: null: all figures of all processes are read. If the root has
+   * ended, the poll's time is the end.
+   */
+  poll(timeMs: TimeMs, expensive: boolean, sparse: SparsePoll | null = null): TreePoll {
+    const stats = new Map([...this.#alive.keys()].map((pid) => [pid, readStat(pid)]));
+    this.#noteEnd(stats.get(this.#root) ?? null, timeMs);
+    const poll = this.newPoll(timeMs);
+    this.#search(stats, poll, sparse);
     const due = new Set<SeriesRow>();
     for (const { row, turns } of this.#alive.values()) {
       const stat = stats.get(row.pid) ?? null;
@@ -310,9 +357,14 @@ export class ProcessTree {
     return poll;
   }
 
+  /** When the root ended; null while no poll has missed it. */
+  get rootEndMs(): TimeMs | null {
+    return this.#rootEndMs;
+  }
+
   /** The first one describes the root. */
   newPoll(timeMs: TimeMs): TreePoll {
-    const poll = new TreePoll(this, timeMs);
+    const poll = new TreePoll(this, this.#rootEndMs ?? timeMs);
     const root = this.#alive.get(this.#root);
     if (this.#rootIsNew && root) {
       this.#rootIsNew = false;
@@ -344,12 +396,21 @@ export class ProcessTree {
     return !isLeaving(stat) && stat?.startTicks === this.#alive.get(pid)?.startTicks;
   }
 
-  /** @returns what it read of each process. */
-  #search(poll: TreePoll, sparse: SparsePoll | null): ReadonlyMap<Pid, ProcessStat | null> {
-    const stats = new Map<Pid, ProcessStat | null>();
-    for (const pid of this.#alive.keys()) {
-      stats.set(pid, readStat(pid));
+  /** `stat`: the root's, as it was read now. */
+  #noteEnd(stat: ProcessStat | null, timeMs: TimeMs): void {
+    const root = this.#alive.get(this.#root);
+    if (root && !isSame(root, stat)) {
+      this.#rootEndMs = this.#endMs(root, timeMs);
     }
+  }
+
+  /** When a process ended that is missing at `nowMs`: without another source, when it was last found alive. */
+  #endMs({ row, seenMs }: Tracked, nowMs: TimeMs): TimeMs {
+    return between(seenMs, this.#endOf(row, seenMs) ?? seenMs, nowMs);
+  }
+
+  /** `stats`: of the known processes; those of new ones are added. */
+  #search(stats: Map<Pid, ProcessStat | null>, poll: TreePoll, sparse: SparsePoll | null): void {
     const mayHaveMore =
       this.#follow && (sparse === null || [...stats.keys()].some(sparse.hasStartedBelow));
     for (const pid of mayHaveMore ? [...stats.keys()] : []) {
@@ -363,10 +424,13 @@ export class ProcessTree {
     for (const [pid, stat] of stats) {
       const tracked = this.#alive.get(pid);
       const lives = stat !== null && !hasEnded(stat);
-      if (tracked && (!lives || stat.startTicks !== tracked.startTicks)) {
-        this.#gone(tracked, poll);
-      } else if (tracked && stat && stat.stackStart !== tracked.stackStart) {
-        this.#replaced(tracked, stat, poll);
+      if (tracked && !isSame(tracked, stat)) {
+        this.#gone(tracked, poll, this.#endMs(tracked, poll.timeMs));
+      } else if (tracked && stat) {
+        tracked.seenMs = poll.timeMs;
+        if (stat.stackStart !== tracked.stackStart) {
+          this.#replaced(tracked, stat, poll);
+        }
       }
       if (lives && !this.#alive.has(pid) && pid !== this.#root) {
         if (isReader(pid)) {
@@ -376,7 +440,6 @@ export class ProcessTree {
         }
       }
     }
-    return stats;
   }
 
   #discover(pid: Pid, stat: ProcessStat, poll: TreePoll): void {
@@ -394,8 +457,7 @@ export class ProcessTree {
       endedMs: null,
       rank: readRank(pid),
     };
-    const { startTicks, stackStart } = stat;
-    this.#alive.set(pid, { row, startTicks, stackStart, execs: 0, turns: new FigureTurns() });
+    this.#alive.set(pid, newlyTracked(row, stat.startTicks, stat.stackStart, poll.timeMs));
     this.#announce(row, poll);
   }
 
@@ -419,8 +481,8 @@ export class ProcessTree {
     }
   }
 
-  #gone(tracked: Tracked, poll: TreePoll): void {
-    const last = this.#replace({ ...tracked.row, endedMs: poll.timeMs }, poll);
+  #gone(tracked: Tracked, poll: TreePoll, endedMs = poll.timeMs): void {
+    const last = this.#replace({ ...tracked.row, endedMs }, poll);
     this.#alive.delete(last.pid);
     this.#ended.set(`${last.pid} ${tracked.startTicks}`, last);
     for (const key of this.#ended.keys()) {
@@ -429,7 +491,7 @@ export class ProcessTree {
       }
       this.#ended.delete(key);
     }
-    poll.mark(last, "process-end");
+    poll.mark(last, "process-end", endedMs);
   }
 
   #replace(row: SeriesRow, poll: TreePoll): SeriesRow {
@@ -440,6 +502,23 @@ export class ProcessTree {
     poll.rows.push(row);
     return row;
   }
+}
+
+function isSame({ startTicks }: Tracked, stat: ProcessStat | null): boolean {
+  return !hasEnded(stat) && stat?.startTicks === startTicks;
+}
+
+function between(low: TimeMs, timeMs: TimeMs, high: TimeMs): TimeMs {
+  return Math.max(low, Math.min(high, timeMs));
+}
+
+function newlyTracked(
+  row: SeriesRow,
+  startTicks: number,
+  stackStart: number,
+  seenMs: TimeMs,
+): Tracked {
+  return { row, startTicks, seenMs, stackStart, execs: 0, turns: new FigureTurns() };
 }
 
 /** One line for an event's mark. */
