@@ -47,8 +47,6 @@ export interface SeriesQuery extends Selection, Window {
   readonly stepMs: Millis;
   /** Only these instances, by the names of their streams. */
   readonly streams?: readonly string[];
-  /** Of single instances: a step's mean is over the time in which the instance reported, not over the whole step. */
-  readonly isOverReported?: true;
 }
 
 /** A label that the program itself set where it allocates. */
@@ -247,6 +245,7 @@ export interface Store {
   ): Promise<ReadonlyMap<string, readonly SiteReadings[]>>;
   /** Programs recorded by Tidemark that reported RSS in the window, by service and start. */
   lives(window: Window): Promise<ProcessLife[]>;
+  /** A step's mean is over the part of it in which a process of the group reported; null where none did. */
   series(query: SeriesQuery): Promise<SeriesAnswer>;
   profile(query: ProfileQuery): Promise<WindowProfile>;
   /** Mean over the window of the number of instances that reported RSS, with a profile or without. */
