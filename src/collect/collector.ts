@@ -124,6 +124,7 @@ export class Collector {
       to: options.to,
       pollMs: () => boundsOf(this.#policy).pollMs,
       texts: this.#texts,
+      exitOf: (pid, sinceMs) => this.#events.awaitedEndOf(pid, sinceMs),
       startedBelowMs: (pid) => this.#scan.startedBelowMs(pid),
       onEvent: options.onEvent,
       onEnded: (one, growing, end) => this.#ended(one, growing, end),

@@ -20,6 +20,7 @@ import {
 } from "../../record/index.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
 import { rssOf } from "../captures/triggers.js";
+import type { ProcessExit } from "../ends/process_events.js";
 import type { KeptRecordings } from "../kept/kept_recordings.js";
 import type { Chosen, Program } from "../policy/programs.js";
 import { OutsidePolls } from "./outside_polls.js";
@@ -82,6 +83,8 @@ interface RecordersOptions {
   readonly pollMs: () => Millis;
   /** Of the files that programs share. */
   readonly texts: RecentTexts;
+  /** How a process ended that lived at that time; null: unknown. */
+  readonly exitOf: (pid: Pid, sinceMs: Millis) => Promise<ProcessExit | null>;
   /** When a process was last seen to start below this one. */
   readonly startedBelowMs: (pid: Pid) => Millis;
   readonly onEvent: (event: WatchEvent) => void;
@@ -154,6 +157,7 @@ export class Recorders {
       identity: program.root.identity,
       recordingPath,
       follow: !program.hasOthersBelow,
+      exitOf: this.#exitOf(program),
       ...this.#sentTo(recordingPath),
       budget: this.#budget,
       texts: this.#options.texts,
@@ -186,6 +190,11 @@ export class Recorders {
         };
   }
 
+  #exitOf({ root }: Program): () => Promise<ProcessExit | null> {
+    const sinceMs = monotonicMs();
+    return () => this.#options.exitOf(root.pid, sinceMs);
+  }
+
   recordOutside(one: Watched): void {
     const { texts, startedBelowMs } = this.#options;
     this.#begin(one, "outside", async (recordingPath, until) => {
@@ -194,6 +203,7 @@ export class Recorders {
         identity: one.program.root.identity,
         recordingPath,
         follow: !one.program.hasOthersBelow,
+        exitOf: this.#exitOf(one.program),
         texts,
         deviceUse: this.#deviceUse,
         startedBelowMs,

@@ -41,6 +41,7 @@ export class OutsideRecording {
   readonly #startedBelowMs: (pid: Pid) => Millis;
   readonly #addDeviceUse: ((poll: TreePoll) => void) | undefined;
   readonly #requests: RequestRates;
+  readonly #exitOf: NonNullable<RecordingStart["exitOf"]>;
   #polls = 0;
   #searchedMs: Millis = 0;
   /** Processes that ran out of memory so far. */
@@ -53,6 +54,7 @@ export class OutsideRecording {
   constructor(options: OutsideOptions) {
     const { pid, follow, texts, startedBelowMs = () => Number.POSITIVE_INFINITY } = options;
     this.#startedBelowMs = startedBelowMs;
+    this.#exitOf = options.exitOf ?? (async () => null);
     this.#addDeviceUse = options.deviceUse?.reader();
     const stat = readStat(pid);
     if (stat === null || hasEnded(stat)) {
@@ -105,11 +107,13 @@ export class OutsideRecording {
   async close(): Promise<void> {
     const timeMs = nowMs();
     const { writer } = this.#recording;
-    if (!this.#tree.livingPids.includes(this.#pid)) {
+    const hasEnded = !this.#tree.livingPids.includes(this.#pid);
+    if (hasEnded) {
       this.#write(this.#tree.end(timeMs, this.#tree.outliving().length));
     }
     this.#writePending(timeMs);
-    writer.end({ timeMs, exitCode: null, signal: null, maxRssBytes: 0, userMs: 0, systemMs: 0 });
+    const { exitCode = null, signal = null } = hasEnded ? ((await this.#exitOf()) ?? {}) : {};
+    writer.end({ timeMs, exitCode, signal, maxRssBytes: 0, userMs: 0, systemMs: 0 });
     writer.close();
     await this.#recording.sendRest();
   }

@@ -8,7 +8,7 @@ import type { CpuBudget } from "../budget/cpu_budget.js";
 import { LedgerSchedule, PollSchedule, SnapshotSchedule } from "../budget/schedule.js";
 import type { DeviceUse } from "../devices/device_use.js";
 import type { DeviceWatch } from "../devices/device_watch.js";
-import type { ExitReport } from "../process/exit_report.js";
+import type { ExitReport, ProgramExit } from "../process/exit_report.js";
 import { LedgerTurns } from "../process/ledger_turns.js";
 import { MemoryWatch } from "../process/memory_watch.js";
 import type { PoolWatch } from "../process/pool_watch.js";
@@ -122,9 +122,12 @@ export class Recorder {
 
   /**
    * The program has ended: takes the last snapshot and ends the recording. `report` null: the guard was killed,
-   * so it is unknown how the program ended.
+   * so it is unknown how the program ended, unless `exitOf` knows.
    */
-  async finish(report: ExitReport | null): Promise<void> {
+  async finish(
+    report: ExitReport | null,
+    exitOf?: () => Promise<ProgramExit | null>,
+  ): Promise<void> {
     if (this.#timer) {
       clearTimeout(this.#timer);
       this.#timer = null;
@@ -155,10 +158,11 @@ export class Recorder {
     await this.#suspects.settled();
     this.#closeLookups(timeMs);
     this.#leaveBudget();
+    const exit = report ?? (await exitOf?.());
     writer.end({
       timeMs,
-      exitCode: report?.exitCode ?? null,
-      signal: report?.signal ?? null,
+      exitCode: exit?.exitCode ?? null,
+      signal: exit?.signal ?? null,
       maxRssBytes: this.#tree.sawReader ? 0 : (report?.maxRssBytes ?? 0),
       userMs: report?.userMs ?? 0,
       systemMs: report?.systemMs ?? 0,

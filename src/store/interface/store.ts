@@ -113,6 +113,8 @@ export interface ProcessLife {
   readonly startedMs: TimeMs;
   /** null: it runs, or its end was not seen. */
   readonly endedMs: TimeMs | null;
+  /** null: it runs, a signal ended it, or its end was not seen. */
+  readonly exitCode: number | null;
   /** Its last reading. */
   readonly lastMs: TimeMs;
   /** When the kernel killed one of its processes for memory, within the window. */

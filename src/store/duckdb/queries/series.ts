@@ -88,7 +88,10 @@ export async function runningInstances(
   const metrics = metricsIn(database, reach, need);
   const readings = readingsSql("rssBytes", { metrics, where: sql });
   const [row] = await database.query(
-    stepsSql(`SELECT * REPLACE (CAST(1 AS DOUBLE) AS value) FROM (${readings})`, { group: "''", over: "step" }),
+    stepsSql(`SELECT * REPLACE (CAST(1 AS DOUBLE) AS value) FROM (${readings})`, {
+      group: "''",
+      over: "step",
+    }),
     {
       ...windowValues(window),
       first_ms: BigInt(reach.firstMs),
