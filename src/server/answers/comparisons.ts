@@ -7,6 +7,7 @@ import type {
   GrowingJson,
   StackFrameJson,
 } from "../../model/documents/fleet_document.js";
+import { nothingThere } from "../../model/errors/errors.js";
 import { FrameKind, type ProfileTables } from "../../model/profile/profile.js";
 import type { DiffFigure, DiffScale } from "../../model/wire/services.js";
 import {
@@ -43,13 +44,21 @@ export async function fleetDiff(
   const limits: string[] = [];
   for (const { selector, window } of sides) {
     const of = seriesMatchers([selector]);
-    const profile = await store.profile({ ...window, of, mostStacks: MOST_STACKS });
+    const profile = await store.profile({
+      ...{ ...window, of, mostStacks: MOST_STACKS, over: "reported" },
+    });
+    if (profile.reported === null && (await store.running({ of, ...window })) === 0) {
+      throw nothingThere(
+        `no process that ${selector} selects reported in its time`,
+        "list services and versions: tidemark fleet services; look back further with --since",
+      );
+    }
     const { instances } = profile;
     const column = rows.add(profile, figure, per === "instance" && instances > 0 ? instances : 1);
     columns.push(column);
     about.push({ selector, ...window, instances, total: column.total });
     if (per === "none") {
-      const coverage = await coverageOf(store, { ...window, of }, instances);
+      const coverage = await coverageOf(store, of, profile);
       limits.push(...coverageLimits(coverage).map((sentence) => `${selector}: ${sentence}`));
     }
     if (profile.profiles === 0) {
@@ -83,8 +92,8 @@ export async function fleetDiff(
 }
 
 /**
- * Compares the first quarter of the window with its last one. Bytes in the last quarter that are older than a tenth of
- * the window and younger than three quarters of it were allocated within the window and survived.
+ * Compares the first quarter of the time in which the processes reported with its last one. Bytes in the last quarter that are older than a tenth of
+ * that time and younger than three quarters of it were allocated within it and survived.
  */
 export async function growing(
   store: Store,
@@ -92,15 +101,18 @@ export async function growing(
   window: Window,
   top: number,
 ): Promise<GrowingJson> {
-  const lengthMs = window.endMs - window.startMs;
-  const early = { startMs: window.startMs, endMs: window.startMs + lengthMs / 4 };
-  const late = { startMs: window.endMs - lengthMs / 4, endMs: window.endMs };
-  const query = { of: selection, mostStacks: MOST_STACKS };
+  // Before its first profile, a service does not have 0 B: nothing is known.
+  const { reported } = await store.profile({ ...window, of: selection, mostStacks: 1 });
+  const { startMs, endMs } = reported ?? window;
+  const lengthMs = endMs - startMs;
+  const early = { startMs, endMs: startMs + lengthMs / 4 };
+  const late = { startMs: endMs - lengthMs / 4, endMs };
+  const query = { of: selection, mostStacks: MOST_STACKS, over: "reported" } as const;
   const ages = { leastMs: lengthMs / 10, mostMs: (lengthMs * 3) / 4 };
   const rows = new StackRows();
   const before = rows.add(await store.profile({ ...early, ...query }), "liveBytes", 1);
   const lateProfile = await store.profile({ ...late, ...query });
-  const coverage = await coverageOf(store, { ...late, of: selection }, lateProfile.instances);
+  const coverage = await coverageOf(store, selection, lateProfile);
   const after = rows.add(lateProfile, "liveBytes", 1);
   const survived = rows.add(await store.profile({ ...late, ...query, ages }), "liveBytes", 1);
   const sources = await store.labelValues(SOURCE_LABEL, {

@@ -66,6 +66,8 @@ export interface ProfileQuery extends Window {
   readonly where?: SampleLabel;
   /** Counts only live bytes of these ages, from the age classes that are completely within the range. */
   readonly ages?: { readonly leastMs: Millis; readonly mostMs: Millis };
+  /** What the means are over: {@link WindowProfile.reported}. Left out: the whole window. */
+  readonly over?: "reported";
 }
 
 /** A profile merged over a window: one site per stack and allocator. */
@@ -76,7 +78,9 @@ export interface WindowProfile {
   readonly otherStacks: number;
   /** The number of profiles that were merged. */
   readonly profiles: number;
-  /** Mean over the window of the number of instances with a profile. */
+  /** From the first to the last moment of the window at which a selected process had a profile. Null: none had one. */
+  readonly reported: Window | null;
+  /** Mean of the number of instances with a profile, over the same time as live figures. */
   readonly instances: number;
 }
 
