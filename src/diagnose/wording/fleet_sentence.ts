@@ -12,6 +12,7 @@ import type {
   FleetDiagnosisJson,
   FleetKillsJson,
   FleetNeededJson,
+  FleetOwnVerdictJson,
   FleetShape,
   FleetSuspectJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
@@ -56,12 +57,18 @@ interface About {
   readonly bytesPerRequest: Bytes;
 }
 
+/** The rise, as a share of the limit, from which growth that will pass the limit is decided (fleet/group_growth.ts). */
+export const SOONER = 0.2;
+
 /** Requests that move a smaller share of a process's memory are not mentioned. */
 const LEAST_OF_LEVEL = 0.05;
 
 /** "checkout leaks 4.2 MiB/h on all 5 instances since 2.42.0, at price_for (prices.py:73); the first reaches its limit ..." */
 export function fleetSummary(
-  about: About & { readonly forecast: FleetDiagnosisJson["forecast"] },
+  about: About & {
+    readonly own: FleetOwnVerdictJson | null;
+    readonly forecast: FleetDiagnosisJson["forecast"];
+  },
 ): string {
   const { service, accused, first, versions, shape, change, suspects, forecast } = about;
   if (accused !== null) {
@@ -97,11 +104,11 @@ export function fleetSummary(
       : "";
   switch (shape) {
     case "undecided":
-      return `${name} grows by ${formatGrowth((newest?.growth?.rate ?? 0) * HOUR_MS)}; a filling cache or daily load may explain it.${step}`;
+      return `${name} grows by ${formatGrowth((newest?.growth?.rate ?? 0) * HOUR_MS)}; a filling cache or daily load may explain it.${ownText(about.own)}${step}`;
     case "filling":
       return `${name} filled up and approaches a level.${step}`;
     case "short":
-      return `${name} has too few readings for a verdict.`;
+      return `${name} has run too short for the fleet's verdict.${ownText(about.own)}`;
     default:
       return about.loadBytes > LEAST_OF_LEVEL * about.levelBytes
         ? `${name} does not grow: its memory follows the request rate, by up to ${formatBytes(about.loadBytes)} on each instance.${step}`
@@ -153,6 +160,26 @@ export function neededText(needed: FleetNeededJson): string {
   const on = (count: number) => `${count} instance${count === 1 ? "" : "s"}`;
   const full = isOfLimit ? "limit" : "level";
   return `Version ${version || "unknown"} runs on ${on(running)}, for ${formatDuration(ranMs)}. A leak of ${formatShare(share)} of the ${full} a day can be decided with ${on(instances)} after ${formatDuration(ms)}.`;
+}
+
+/** " Of its 3 running processes, 2 are diagnosed as python-leak by themselves, +6,684 MiB/h together." */
+function ownText(own: FleetOwnVerdictJson | null): string {
+  if (own === null) {
+    return "";
+  }
+  const { kind, instances, running, growthBytesPerHour } = own;
+  const growth = growthBytesPerHour > 0 ? `, ${formatGrowth(growthBytesPerHour)}` : "";
+  return running === 1
+    ? ` The diagnosis of its process alone: ${kind}${growth}.`
+    : ` The diagnoses of single processes: ${kind} in ${instances} of ${running}${growth}${instances > 1 && growth !== "" ? " together" : ""}.`;
+}
+
+/** When growth that is obvious is decided, whatever the age of the version. `limit`: of memory; 0: unknown. */
+export function soonerText(limit: Bytes): string {
+  const single = "Until then, the diagnoses of single processes count.";
+  return limit > 0
+    ? `Fast growth is decided sooner: once RSS has risen by ${formatBytes(SOONER * limit)} (${formatShare(SOONER)} of the limit) and will pass the limit within a week. ${single}`
+    : `No memory limit of its processes is known. Without one, growth is decided by the age of the version, however fast it is. ${single}`;
 }
 
 /** "The kernel killed 3 processes for memory since ... 2 of these kills were forecast, 6 h ahead at the median; ..." */
