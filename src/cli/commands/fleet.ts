@@ -70,6 +70,15 @@ const NAMES: Readonly<Record<Question, readonly [least: number, most: number]>> 
   requests: [0, 1],
 };
 
+/** Of questions that need names, with them. */
+const EXAMPLES: Readonly<Partial<Record<Question, string>>> = {
+  service: "service checkout",
+  growing: "growing checkout",
+  endpoints: "endpoints checkout",
+  diff: "diff checkout@41 checkout@42",
+  profile: "profile checkout --for 5min",
+};
+
 const VERDICTS_OF = ["service", "instance"] as const;
 
 const DEFAULT_SERVER = "http://127.0.0.1:7070";
@@ -159,7 +168,7 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
       names.length < least
         ? `fleet ${question} needs the name of a service`
         : `fleet ${question} takes ${most === 0 ? "no name" : `at most ${most}`}: ${names[most]}`,
-      `as in: tidemark fleet ${question === "diff" ? "diff checkout@41 checkout@42" : "service checkout"}`,
+      `as in: tidemark fleet ${EXAMPLES[question] ?? question}`,
     );
   }
   const [name = "", second] = names;

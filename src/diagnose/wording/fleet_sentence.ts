@@ -133,7 +133,7 @@ export function fleetEvidence(about: About): FleetDiagnosisJson["evidence"] {
             {
               rule: "version-growth",
               says: growth.shape === "leaking" ? ("leak" as const) : ("no leak" as const),
-              detail: `${version || "The unknown version"}: ${growth.shape}, ${interval(growth)} over ${formatDuration(growth.windowMs)}, ${growth.curve.processes} processes.`,
+              detail: `${version || "The unknown version"}: ${growth.shape}, ${interval(growth)} over ${formatDuration(growth.windowMs)}, ${growth.curve.processes} ${growth.curve.processes === 1 ? "process" : "processes"}.`,
             },
           ]),
       ...odd.map(({ instance, growth: own }) => ({
