@@ -24,6 +24,8 @@ import { coverageLimits, coverageOf } from "./coverage.js";
 /** Most stacks of one side; the others are in "other". */
 const MOST_STACKS = 100_000;
 const MS_PER_HOUR: Millis = 3_600_000;
+/** A time after every stored day. */
+const FAR_MS = Date.UTC(9999, 0, 1);
 const SOURCE_LABEL = "tidemark.source";
 const KIND_NAMES = Object.keys(FrameKind) as (keyof typeof FrameKind)[];
 
@@ -47,10 +49,10 @@ export async function fleetDiff(
     const profile = await store.profile({
       ...{ ...window, of, mostStacks: MOST_STACKS, over: "reported" },
     });
-    if (profile.reported === null && (await store.running({ of, ...window })) === 0) {
+    if (profile.reported === null && !(await isKnown(store, of))) {
       throw nothingThere(
-        `no process that ${selector} selects reported in its time`,
-        "list services and versions: tidemark fleet services; look back further with --since",
+        `no process is stored that ${selector} selects`,
+        "list services and versions: tidemark fleet services --since 30d",
       );
     }
     const { instances } = profile;
@@ -89,6 +91,15 @@ export async function fleetDiff(
     other: { ...other, change: other.right - other.left },
     limits,
   };
+}
+
+/** Whether any stored process is selected, whenever it ran. */
+async function isKnown(store: Store, of: readonly LabelMatcher[]): Promise<boolean> {
+  const ever = { of, startMs: 0, endMs: FAR_MS };
+  return (
+    (await store.running(ever)) > 0 ||
+    (await store.profile({ ...ever, mostStacks: 1 })).reported !== null
+  );
 }
 
 /**
