@@ -95,7 +95,7 @@ describe("the pages", () => {
     await give({ service: "checkout", pid: 1 });
     for (const [address, text] of [
       ["/service?name=nope", "no service is called nope"],
-      ["/instance/0123456789abcdef", "no instance has this name"],
+      ["/instance/0123456789abcdef0123456789abcdef", "no instance has this name"],
     ] as const) {
       await page.goto(`${server.url}${address}`);
       const alert = page.getByRole("alert");

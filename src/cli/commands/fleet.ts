@@ -1,7 +1,7 @@
 import { Argument, Command, Option } from "commander";
 import type { Millis } from "../../model/base/units.js";
 import type { ServiceJson, ServicesJson } from "../../model/documents/fleet_document.js";
-import { badUsage, nothingThere, type TidemarkError } from "../../model/errors/errors.js";
+import { badUsage, nothingThere, oneLine, type TidemarkError } from "../../model/errors/errors.js";
 import { partialSentence } from "../../model/wire/partial.js";
 import { LONGEST_REQUEST_MS, SHORTEST_REQUEST_MS } from "../../model/wire/requests_path.js";
 import { FleetClient } from "../../server/index.js";
@@ -245,7 +245,15 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
         { selector: selectorOf(name), window: left },
         { selector: selectorOf(second ?? name), window },
       ] as const;
-      return show(await client.diff(sides, rowsIn(options)), options, printFleetDiff);
+      const document = await client.diff(sides, rowsIn(options));
+      const unknown = [document.left, document.right].find(({ isUnknown }) => isUnknown);
+      if (unknown !== undefined) {
+        throw nothingThere(
+          `no process is stored that ${oneLine(unknown.selector)} selects`,
+          "list services and versions: tidemark fleet services --since 30d",
+        );
+      }
+      return show(document, options, printFleetDiff);
     }
   }
 }

@@ -7,7 +7,6 @@ import type {
   GrowingJson,
   StackFrameJson,
 } from "../../model/documents/fleet_document.js";
-import { nothingThere } from "../../model/errors/errors.js";
 import { FrameKind, type ProfileTables } from "../../model/profile/profile.js";
 import type { DiffFigure, DiffScale } from "../../model/wire/services.js";
 import {
@@ -49,16 +48,14 @@ export async function fleetDiff(
     const profile = await store.profile({
       ...{ ...window, of, mostStacks: MOST_STACKS, over: "reported" },
     });
-    if (profile.reported === null && !(await isKnown(store, of))) {
-      throw nothingThere(
-        `no process is stored that ${selector} selects`,
-        "list services and versions: tidemark fleet services --since 30d",
-      );
-    }
     const { instances } = profile;
     const column = rows.add(profile, figure, per === "instance" && instances > 0 ? instances : 1);
     columns.push(column);
-    about.push({ selector, ...window, instances, total: column.total });
+    const isUnknown = profile.reported === null && !(await isKnown(store, of));
+    about.push({
+      ...{ selector, ...window, instances, total: column.total },
+      ...(isUnknown ? { isUnknown } : {}),
+    });
     if (per === "none") {
       const coverage = await coverageOf(store, of, profile);
       limits.push(...coverageLimits(coverage).map((sentence) => `${selector}: ${sentence}`));

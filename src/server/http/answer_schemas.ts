@@ -778,7 +778,13 @@ export const ANSWER_SCHEMAS = {
         },
         instances: {
           type: "number",
-          description: "Mean over the window of the number of instances with a profile.",
+          description:
+            "Mean number of instances with a profile, from the first to the last moment of the window at which one had one.",
+        },
+        isUnknown: {
+          type: "boolean",
+          const: true,
+          description: "Set if no stored process is selected, whenever it ran.",
         },
         total: {
           type: "number",
