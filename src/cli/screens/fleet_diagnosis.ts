@@ -87,8 +87,9 @@ export function printDiagnosis(screen: Screen, document: FleetDiagnosisJson): vo
     const cells = versions.map((each) => [
       oneLine(each.version || "-"),
       formatCount(each.instances),
-      formatGrowth(each.growthBytesPerHour),
-      intervalText(each),
+      ...(each.shape === "short"
+        ? ["-", "-"]
+        : [formatGrowth(each.growthBytesPerHour), intervalText(each)]),
       formatBytes(each.levelBytes),
       each.shape,
       formatDuration(each.windowMs),

@@ -111,7 +111,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     verdict: {
       kind,
       confidence: confidenceOf(shape, accused),
-      summary: fleetSummary({ ...about, own, forecast }),
+      summary: fleetSummary({ ...about, forecast }),
     },
     ...(accused === null ? {} : { leak: leakJson(accused, first, window.endMs) }),
     versions: versions.flatMap(versionJson),

@@ -12,7 +12,6 @@ import type {
   FleetDiagnosisJson,
   FleetKillsJson,
   FleetNeededJson,
-  FleetOwnVerdictJson,
   FleetShape,
   FleetSuspectJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
@@ -65,10 +64,7 @@ const LEAST_OF_LEVEL = 0.05;
 
 /** "checkout leaks 4.2 MiB/h on all 5 instances since 2.42.0, at price_for (prices.py:73); the first reaches its limit ..." */
 export function fleetSummary(
-  about: About & {
-    readonly own: FleetOwnVerdictJson | null;
-    readonly forecast: FleetDiagnosisJson["forecast"];
-  },
+  about: About & { readonly forecast: FleetDiagnosisJson["forecast"] },
 ): string {
   const { service, accused, first, versions, shape, change, suspects, forecast } = about;
   if (accused !== null) {
@@ -104,11 +100,11 @@ export function fleetSummary(
       : "";
   switch (shape) {
     case "undecided":
-      return `${name} grows by ${formatGrowth((newest?.growth?.rate ?? 0) * HOUR_MS)}; a filling cache or daily load may explain it.${ownText(about.own)}${step}`;
+      return `${name} grows by ${formatGrowth((newest?.growth?.rate ?? 0) * HOUR_MS)}; a filling cache or daily load may explain it.${step}`;
     case "filling":
       return `${name} filled up and approaches a level.${step}`;
     case "short":
-      return `${name} has run too short for the fleet's verdict.${ownText(about.own)}`;
+      return `${name} has run too short for the fleet's verdict.`;
     default:
       return about.loadBytes > LEAST_OF_LEVEL * about.levelBytes
         ? `${name} does not grow: its memory follows the request rate, by up to ${formatBytes(about.loadBytes)} on each instance.${step}`
@@ -133,7 +129,7 @@ export function fleetEvidence(about: About): FleetDiagnosisJson["evidence"] {
             {
               rule: "version-growth",
               says: growth.shape === "leaking" ? ("leak" as const) : ("no leak" as const),
-              detail: `${version || "The unknown version"}: ${growth.shape}, ${interval(growth)} over ${formatDuration(growth.windowMs)}, ${growth.curve.processes} ${growth.curve.processes === 1 ? "process" : "processes"}.`,
+              detail: `${version || "The unknown version"}: ${growth.shape}, ${growth.shape === "short" ? "no rate yet" : interval(growth)} over ${formatDuration(growth.windowMs)}, ${growth.curve.processes} ${growth.curve.processes === 1 ? "process" : "processes"}.`,
             },
           ]),
       ...odd.map(({ instance, growth: own }) => ({
@@ -160,18 +156,6 @@ export function neededText(needed: FleetNeededJson): string {
   const on = (count: number) => `${count} instance${count === 1 ? "" : "s"}`;
   const full = isOfLimit ? "limit" : "level";
   return `Version ${version || "unknown"} runs on ${on(running)}, for ${formatDuration(ranMs)}. A leak of ${formatShare(share)} of the ${full} a day can be decided with ${on(instances)} after ${formatDuration(ms)}.`;
-}
-
-/** " Of its 3 running processes, 2 are diagnosed as python-leak by themselves, +6,684 MiB/h together." */
-function ownText(own: FleetOwnVerdictJson | null): string {
-  if (own === null) {
-    return "";
-  }
-  const { kind, instances, running, growthBytesPerHour } = own;
-  const growth = growthBytesPerHour > 0 ? `, ${formatGrowth(growthBytesPerHour)}` : "";
-  return running === 1
-    ? ` The diagnosis of its process alone: ${kind}${growth}.`
-    : ` The diagnoses of single processes: ${kind} in ${instances} of ${running}${growth}${instances > 1 && growth !== "" ? " together" : ""}.`;
 }
 
 /** When growth that is obvious is decided, whatever the age of the version. `limit`: of memory; 0: unknown. */
