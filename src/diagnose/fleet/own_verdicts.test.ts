@@ -21,7 +21,7 @@ const diagnosed = (...processes: ReturnType<typeof young>[]) =>
   );
 const leaking = { kind: "python-leak", growthBytesPerHour: 6684 * MIB } as const;
 
-test("the verdict of the process stands beside one that needs hours", () => {
+test("the verdict of the process is shown until that of the service, which needs hours", () => {
   const found = diagnosed({ ...young(0, 6684, 0), ...leaking });
   expect(found.verdict.kind).toBe("insufficient-evidence");
   expect(found.own).toEqual({ ...leaking, instances: 1, running: 1 });
