@@ -124,6 +124,7 @@ export class Collector {
       to: options.to,
       pollMs: () => boundsOf(this.#policy).pollMs,
       texts: this.#texts,
+      outcomeOf: (pid, sinceMs) => this.#events.awaitedEndOf(pid, sinceMs),
       startedBelowMs: (pid) => this.#scan.startedBelowMs(pid),
       exitOf: (pid, aliveMs) => this.#events.endOf(pid, aliveMs)?.atMs ?? null,
       onEvent: options.onEvent,

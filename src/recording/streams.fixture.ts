@@ -35,6 +35,8 @@ export interface StreamPlan {
   readonly isProfiledItself?: true;
   /** Of its end, after the start; left out: it still runs. */
   readonly endedAfterMs?: number;
+  /** null: its end was not seen. Left out: 0. */
+  readonly exitCode?: number | null;
   /** When the kernel killed one of its processes for memory, in ms after the start. */
   readonly killedAfterMs?: readonly number[];
   /** The same, because the machine was short of memory. */
@@ -146,7 +148,8 @@ export function streamBytes(plan: StreamPlan): Buffer {
   if (plan.endedAfterMs !== undefined) {
     const timeMs = startedMs + plan.endedAfterMs;
     const times = { userMs: 0, systemMs: 0, maxRssBytes: 0 };
-    writer.end({ timeMs, exitCode: 0, signal: null, ...times });
+    const { exitCode = 0 } = plan;
+    writer.end({ timeMs, exitCode, signal: null, ...times });
   }
   writer.close();
   const bytes = readFileSync(path);

@@ -39,10 +39,11 @@ describeStores(environment, (tested) => {
       [START, START + HOUR / 2, START + 20 * MINUTE],
     ]);
     expect(lives[0]).toMatchObject({
+      exitCode: null,
       killsMs: [START + 5 * MINUTE, START + 15 * MINUTE],
       fragmentation: 0.5,
     });
-    expect(lives[1]).toMatchObject({ killsMs: [], fragmentation: null });
+    expect(lives[1]).toMatchObject({ exitCode: 0, killsMs: [], fragmentation: null });
   });
 
   it("gives a service the verdict of an instance whose growth could not be measured", async () => {

@@ -122,7 +122,7 @@ describeStores(environment, (tested) => {
     await run(3, 0);
     const query = { ...window, service: "shop", name: "rssBytes", by: "instance" } as const;
     const { groups } = await store.series({
-      ...{ ...query, stepMs: 10 * MINUTE, streams: [first, second], isOverReported: true },
+      ...{ ...query, stepMs: 10 * MINUTE, streams: [first, second] },
     });
     const mib = groups.map(({ group, values }) => [
       group,
@@ -132,6 +132,48 @@ describeStores(environment, (tested) => {
       [first]: [2, null, null],
       [second]: [null, 2, null],
     });
+  });
+
+  it("averages a group over the part of a step in which any of its processes reported", async () => {
+    const run = (pid: number, version: string, fromMs: number, rss: number[][]) =>
+      give({
+        ...{
+          service: "job",
+          version,
+          pid,
+          startedMs: START + fromMs,
+          rss: rss as [number, number][],
+        },
+        endedAfterMs: (rss.at(-1)?.[0] ?? 0) + MINUTE,
+      });
+    // Runs one after the other, with a pause; and one whose readings have a gap.
+    await run(1, "1", 4 * MINUTE, [
+      [0, 6 * MIB],
+      [2 * MINUTE, 6 * MIB],
+    ]);
+    await run(2, "1", 6 * MINUTE, [[0, 2 * MIB]]);
+    await run(3, "1", 9 * MINUTE, [[0, 2 * MIB]]);
+    await run(4, "2", MINUTE, [
+      [0, 5 * MIB],
+      [7 * MINUTE, 5 * MIB],
+    ]);
+    const query = { ...window, service: "job", name: "rssBytes" } as const;
+    const asked = async (by: "none" | "version", stepMs: number) =>
+      (await store.series({ ...query, by, stepMs })).groups.map(({ group, values }) => [
+        group,
+        values.slice(0, 2).map((value) => (value === null ? null : value / MIB)),
+      ]);
+    // Version 1: minutes 4 to 7 with 6 MiB, 6 to 7 also with 2 MiB, 9 to 10 with 2 MiB.
+    expect(await asked("version", 10 * MINUTE)).toEqual([
+      ["1", [expect.closeTo((3 * 6 + 2 + 2) / 4, 6), null]],
+      ["2", [expect.closeTo(5, 6), null]],
+    ]);
+    // All: minutes 1 to 7 and 8 to 10. Version 2 has minutes 1 to 6 and 8 to 9.
+    expect(await asked("none", 10 * MINUTE)).toEqual([
+      ["", [expect.closeTo((22 + 6 * 5) / 8, 6), null]],
+    ]);
+    const services = await store.services(window, 6);
+    expect(services.services[0]?.sparkline[0]).toBeCloseTo((52 / 8) * MIB, 0);
   });
 
   it("counts a stack that a later profile lacks as zero", async () => {

@@ -224,7 +224,7 @@ test("diagnoses are of services, and name what is too little for a verdict", asy
   const { diagnoses } = await get<FleetDiagnosesJson>("diagnoses", {});
   expect(diagnoses.map(({ service }) => service)).toEqual(["shop"]);
   expect(diagnoses[0]?.verdict.kind).toBe("insufficient-evidence");
-  expect(diagnoses[0]?.verdict.summary).toMatch(/too few readings|may explain it/);
+  expect(diagnoses[0]?.verdict.summary).toMatch(/too short for the fleet's verdict|may explain it/);
   expect((await get<FleetDiagnosesJson>("diagnoses", { service: "'" })).diagnoses).toEqual([]);
   const long = { from: "0", to: "1000" };
   expect((await get<FleetDiagnosesJson>("diagnoses", long)).diagnoses).toEqual([]);
@@ -261,10 +261,14 @@ describe("fleet", () => {
     [["diff", "shop"], /two selections, or one and --ago/],
     [["diff", "shop", "shop", "--ago", "1h"], /two selections, or one and --ago/],
     [["diff", "a", "b", "c"], /at most 2: c/],
-    [["growing"], /needs the name of a service/],
+    [["growing"], /needs the name of a service; as in: tidemark fleet growing checkout/],
     [["profile", "shop", "--for", "2s"], /takes a time from 10s to 1h with --for; as in: tidemark/],
     [["verdicts", "shop", "shop"], /takes at most 1: shop/],
     [["verdicts", "shop", "--by", "instance"], /--by instance takes no name/],
+    [["growing", "nobody"], /no service is called nobody/],
+    [["endpoints", "nobody"], /no service is called nobody/],
+    [["diff", "shop@41", "shop@99"], /no process is stored that .*version="99"/],
+    [["endpoints"], /as in: tidemark fleet endpoints checkout/],
     [["verdicts", "nobody"], /no service nobody reported in this time/],
   ])("%j is refused", async (words, expected) => {
     const { status, stderr } = await fleet(...words);

@@ -91,6 +91,31 @@ describe("the pages", () => {
     expect(complaints).toEqual([]);
   });
 
+  test("of names that are unknown keep their answer, with a link to the services", async () => {
+    await give({ service: "checkout", pid: 1 });
+    for (const [address, text] of [
+      ["/service?name=nope", "no service is called nope"],
+      ["/instance/0123456789abcdef0123456789abcdef", "no instance has this name"],
+    ] as const) {
+      await page.goto(`${server.url}${address}`);
+      const alert = page.getByRole("alert");
+      await expect.poll(() => words("main"), { timeout: 20_000 }).toContain(text);
+      expect(await words("main")).not.toContain("tidemark fleet");
+      // The pages ask again whenever the server's data changes.
+      await alert.evaluate((element) => {
+        new MutationObserver(() => {
+          document.title = "changed";
+        }).observe(element.parentElement as Element, { childList: true, subtree: true });
+      });
+      await give({ service: "checkout", pid: 2 });
+      await page.waitForResponse((response) => response.status() === 404, { timeout: 30_000 });
+      await page.waitForTimeout(500);
+      expect(await page.title()).not.toBe("changed");
+      await alert.getByRole("link", { name: "All services" }).click();
+      await page.getByRole("row").filter({ hasText: "checkout" }).waitFor();
+    }
+  });
+
   test("show GPU memory, and kinds of pages where there is no ledger", async () => {
     const steady = (bytes: number) =>
       Array.from({ length: 20 }, (_, n) => [n * MINUTE, bytes] as const);
@@ -254,7 +279,16 @@ describe("the pages", () => {
       rss: hours.map((afterMs) => [afterMs, 100 * MIB] as const),
       figures: { cgroupLimitBytes: [[hours.at(-1) ?? 0, 1024 * MIB]] },
     });
+    await give({
+      ...{ service: "printer", pid: 6, startedMs: Date.now() - 59 * HOUR - MINUTE },
+      rss: hours.map((afterMs) => [afterMs, 100 * MIB] as const),
+    });
     await page.goto(`${server.url}/sizes`);
+    const bars = (service: string) =>
+      page.getByRole("row").filter({ hasText: service }).locator(".size-bar").count();
+    await expect.poll(() => bars("mailer"), { timeout: 30_000 }).toBe(1);
+    await page.getByRole("row").filter({ hasText: "printer" }).waitFor();
+    expect(await bars("printer")).toBe(0);
     await page.getByRole("searchbox").fill("mailer");
     await expect
       .poll(() => words("section[aria-label='Sizes']"))

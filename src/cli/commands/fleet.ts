@@ -1,7 +1,7 @@
 import { Argument, Command, Option } from "commander";
 import type { Millis } from "../../model/base/units.js";
 import type { ServiceJson, ServicesJson } from "../../model/documents/fleet_document.js";
-import { badUsage, nothingThere, type TidemarkError } from "../../model/errors/errors.js";
+import { badUsage, nothingThere, oneLine, type TidemarkError } from "../../model/errors/errors.js";
 import { partialSentence } from "../../model/wire/partial.js";
 import { LONGEST_REQUEST_MS, SHORTEST_REQUEST_MS } from "../../model/wire/requests_path.js";
 import { FleetClient } from "../../server/index.js";
@@ -68,6 +68,15 @@ const NAMES: Readonly<Record<Question, readonly [least: number, most: number]>> 
   actions: [0, 1],
   profile: [1, 1],
   requests: [0, 1],
+};
+
+/** Of questions that need names, with them. */
+const EXAMPLES: Readonly<Partial<Record<Question, string>>> = {
+  service: "service checkout",
+  growing: "growing checkout",
+  endpoints: "endpoints checkout",
+  diff: "diff checkout@41 checkout@42",
+  profile: "profile checkout --for 5min",
 };
 
 const VERDICTS_OF = ["service", "instance"] as const;
@@ -159,7 +168,7 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
       names.length < least
         ? `fleet ${question} needs the name of a service`
         : `fleet ${question} takes ${most === 0 ? "no name" : `at most ${most}`}: ${names[most]}`,
-      `as in: tidemark fleet ${question === "diff" ? "diff checkout@41 checkout@42" : "service checkout"}`,
+      `as in: tidemark fleet ${EXAMPLES[question] ?? question}`,
     );
   }
   const [name = "", second] = names;
@@ -236,7 +245,15 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
         { selector: selectorOf(name), window: left },
         { selector: selectorOf(second ?? name), window },
       ] as const;
-      return show(await client.diff(sides, rowsIn(options)), options, printFleetDiff);
+      const document = await client.diff(sides, rowsIn(options));
+      const unknown = [document.left, document.right].find(({ isUnknown }) => isUnknown);
+      if (unknown !== undefined) {
+        throw nothingThere(
+          `no process is stored that ${oneLine(unknown.selector)} selects`,
+          "list services and versions: tidemark fleet services --since 30d",
+        );
+      }
+      return show(document, options, printFleetDiff);
     }
   }
 }

@@ -56,7 +56,7 @@ export function printDiagnoses(
       leak === undefined ? "-" : intervalText(leak),
       leak === undefined ? "-" : `${leak.affectedInstances} of ${leak.runningInstances}`,
       limitText(each),
-      verdict.kind,
+      verdictText(each),
       oneLine(verdict.summary),
     ];
   });
@@ -87,8 +87,9 @@ export function printDiagnosis(screen: Screen, document: FleetDiagnosisJson): vo
     const cells = versions.map((each) => [
       oneLine(each.version || "-"),
       formatCount(each.instances),
-      formatGrowth(each.growthBytesPerHour),
-      intervalText(each),
+      ...(each.shape === "short"
+        ? ["-", "-"]
+        : [formatGrowth(each.growthBytesPerHour), intervalText(each)]),
       formatBytes(each.levelBytes),
       each.shape,
       formatDuration(each.windowMs),
@@ -117,6 +118,13 @@ export function printDiagnosis(screen: Screen, document: FleetDiagnosisJson): vo
       screen.line(`  ${paint.yellow(line)}`);
     }
   }
+}
+
+/** "insufficient-evidence (python-leak in 1 of 1)" while only the diagnoses of single processes know more. */
+function verdictText({ verdict, own }: FleetDiagnosisJson): string {
+  return own === undefined
+    ? verdict.kind
+    : `${verdict.kind} (${own.kind} in ${own.instances} of ${own.running})`;
 }
 
 function intervalText({ low, high }: FleetRateJson): string {

@@ -1,5 +1,5 @@
 /** The profiles that people asked collectors for, in a terminal. */
-import { formatCount, formatWallClock } from "../../model/base/numbers.js";
+import { formatCount, formatMoment } from "../../model/base/numbers.js";
 import type { RequestJson, RequestsJson } from "../../model/documents/request_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type CommonOptions, type ListOptions, selectRows } from "../options/options.js";
@@ -34,8 +34,8 @@ export function printRequests(
       { title: "", flexible: "cutEnd" },
     ];
     const cells = rows.map((request) => [
-      formatWallClock(request.timeMs, true),
-      formatWallClock(request.untilMs, true),
+      formatMoment(request.timeMs),
+      formatMoment(request.untilMs),
       oneLine(request.service),
       oneLine(request.by || "-"),
       request.captures === undefined
@@ -57,15 +57,18 @@ export function printRequests(
 
 export function printRequest(screen: Screen, { service, untilMs }: RequestJson): void {
   screen.line(
-    `Requested a profile of ${oneLine(service)} until ${formatWallClock(untilMs, true)}; collectors answer within 15 seconds: tidemark fleet requests`,
+    `Requested a profile of ${oneLine(service)} until ${formatMoment(untilMs)}; collectors answer within 15 seconds: tidemark fleet requests`,
   );
 }
 
-function hostsText({ hosts, captures }: RequestJson): string {
+function hostsText({ hosts, captures, untilMs }: RequestJson): string {
   const texts = hosts.map(({ host, programs, why }) =>
     oneLine(`${host}: ${formatCount(programs)}${why === "" ? "" : ` (${why})`}`),
   );
-  const what =
-    captures === undefined ? "" : `captures at ${formatWallClock(captures.atMs, true)}: `;
-  return `${what}${texts.length === 0 ? "no collector with this service has answered" : texts.join(", ")}`;
+  const what = captures === undefined ? "" : `captures at ${formatMoment(captures.atMs)}: `;
+  const none =
+    untilMs > Date.now()
+      ? "no collector with this service has answered yet"
+      : "no collector with this service answered in this time";
+  return `${what}${texts.length === 0 ? none : texts.join(", ")}`;
 }

@@ -2,6 +2,7 @@
 import {
   formatBytes,
   formatCount,
+  formatDuration,
   formatGrowth,
   formatSignedBytes,
 } from "../../model/base/numbers.js";
@@ -21,7 +22,8 @@ const DEFAULT_ROWS = 50;
 export function printGrowing(screen: Screen, document: GrowingJson, options: ListOptions): void {
   const { paint } = screen;
   const { earlyBytes, lateBytes, growthBytesPerHour, other } = document;
-  const change = `${formatBytes(earlyBytes)} → ${formatBytes(lateBytes)} live, ${formatGrowth(growthBytesPerHour)}`;
+  const lengthMs = document.late.endMs - document.early.startMs;
+  const change = `${formatBytes(earlyBytes)} → ${formatBytes(lateBytes)} live, ${formatGrowth(growthBytesPerHour)} over ${formatDuration(lengthMs)}`;
   screen.line(`${paint.bold(oneLine(document.service))}  ${change}`);
   screen.line();
   const rows = selected(document.stacks, options, ({ lateBytes: bytes }) => bytes);
@@ -57,7 +59,8 @@ export function printFleetDiff(
     ["A", document.left],
     ["B", document.right],
   ] as const) {
-    const instances = `${Math.round(side.instances * 10) / 10} instances`;
+    const count = Math.round(side.instances * 10) / 10;
+    const instances = `${count} ${count === 1 ? "instance" : "instances"}`;
     const scale = document.per === "instance" ? " each" : "";
     screen.line(
       `${paint.dim(name)}  ${paint.bold(oneLine(side.selector))}  ${amount(side.total)}${scale}, ${instances}`,
@@ -98,7 +101,7 @@ export function printEndpoints(
     return;
   }
   const columns: Column[] = [
-    { title: "LIVE", align: "right", paint: screen.paint.bold },
+    { title: "MEAN LIVE", align: "right", paint: screen.paint.bold },
     { title: "ALLOCATED", align: "right" },
     { title: "OBJECTS", align: "right" },
     { title: "CALLED BY" },

@@ -12,10 +12,7 @@ import { type MemoryEnd, memoryEndSentence } from "../../model/profile/memory_en
 import type { WantedCapture } from "../captures/captures.js";
 import type { Program } from "../policy/programs.js";
 import { crashSentence } from "./crash.js";
-import type { ProcessEvents, ProcessExit } from "./process_events.js";
-
-/** The guard writes events after a fifth of a second, later on a busy host. */
-const EVENT_MS: Millis = 2_500;
+import { EVENT_MS, type ProcessEvents, type ProcessExit } from "./process_events.js";
 
 interface LastMomentsOptions {
   readonly events: Pick<ProcessEvents, "endOf" | "isReady">;

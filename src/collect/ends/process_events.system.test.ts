@@ -32,6 +32,9 @@ test.runIf(offered)(
     events.start();
     await vi.waitUntil(() => events.isReady, { timeout: 60_000 });
     const sinceMs = monotonicMs();
+    expect(await events.awaitedEndOf(run("raise SystemExit(4)").pid, sinceMs)).toMatchObject({
+      exitCode: 4,
+    });
     const ended = [
       [run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)").pid, null, 11],
       [run("raise SystemExit(3)").pid, 3, null],

@@ -3,6 +3,7 @@
  * (agent/guard/events.c). Without the privilege, programs are found by scanning alone, and how they ended is unknown.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 import { GUARD_PATH } from "../../linux/installation.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 
@@ -17,6 +18,10 @@ const ERRNO_TEXT: Readonly<Record<string, string>> = {
 };
 
 const SILENT = "they are available only in the host's pid and user namespaces";
+/** The guard writes events after a fifth of a second, later on a busy host. */
+export const EVENT_MS: Millis = 2_500;
+/** Between two lookups of an end whose event has not arrived. */
+const LOOKUP_MS: Millis = 100;
 /** How long the kernel may take to answer; on a busy host, the guard starts late. */
 const ANSWER_MS: Millis = 15_000;
 
@@ -140,6 +145,18 @@ export class ProcessEvents {
   endOf(pid: Pid, sinceMs: Millis): ReportedEnd | null {
     const end = this.#ends.get(pid);
     return end === undefined || end.atMs < sinceMs ? null : end;
+  }
+
+  /** The same, of a process that has ended; waits for its event. */
+  async awaitedEndOf(pid: Pid, sinceMs: Millis): Promise<ProcessExit | null> {
+    const untilMs = this.#options.clock() + EVENT_MS;
+    for (;;) {
+      const end = this.endOf(pid, sinceMs);
+      if (end !== null || !this.#isReady || this.#options.clock() >= untilMs) {
+        return end;
+      }
+      await sleep(LOOKUP_MS);
+    }
   }
 
   /** Python programs that ended within {@link SHORT_MS} since the last call: they are not recorded. */

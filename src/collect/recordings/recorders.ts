@@ -21,6 +21,7 @@ import {
 } from "../../record/index.js";
 import type { Destination } from "../../recording/sender/post_connection.js";
 import { rssOf } from "../captures/triggers.js";
+import type { ProcessExit } from "../ends/process_events.js";
 import type { KeptRecordings } from "../kept/kept_recordings.js";
 import type { Chosen, Program } from "../policy/programs.js";
 import { OutsidePolls } from "./outside_polls.js";
@@ -83,6 +84,8 @@ interface RecordersOptions {
   readonly pollMs: () => Millis;
   /** Of the files that programs share. */
   readonly texts: RecentTexts;
+  /** How a process ended that lived at that time; null: unknown. */
+  readonly outcomeOf: (pid: Pid, sinceMs: Millis) => Promise<ProcessExit | null>;
   /** When a process was last seen to start below this one. */
   readonly startedBelowMs: (pid: Pid) => Millis;
   readonly exitOf: ExitOf;
@@ -161,6 +164,7 @@ export class Recorders {
       identity: program.root.identity,
       recordingPath,
       follow: !program.hasOthersBelow,
+      outcomeOf: this.#outcomeOf(program),
       ...this.#sentTo(recordingPath),
       budget: this.#budget,
       texts: this.#options.texts,
@@ -195,6 +199,11 @@ export class Recorders {
         };
   }
 
+  #outcomeOf({ root }: Program): () => Promise<ProcessExit | null> {
+    const sinceMs = monotonicMs();
+    return () => this.#options.outcomeOf(root.pid, sinceMs);
+  }
+
   recordOutside(one: Watched): void {
     const { texts, startedBelowMs, exitOf } = this.#options;
     this.#begin(one, "outside", async (recordingPath, until) => {
@@ -203,6 +212,7 @@ export class Recorders {
         identity: one.program.root.identity,
         recordingPath,
         follow: !one.program.hasOthersBelow,
+        outcomeOf: this.#outcomeOf(one.program),
         texts,
         deviceUse: this.#deviceUse,
         startedBelowMs,

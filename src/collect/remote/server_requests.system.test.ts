@@ -59,6 +59,23 @@ test("a request ends by the time of its first arrival, and an answer that is rep
   expect(requests.open(now)).toEqual([first]);
 });
 
+test("the outcome of a request that ended before the next question is sent with it, and not for ever", async () => {
+  const short = { ...request, untilMs: request.timeMs + 20_000 };
+  const body = { nowMs: 1_000_000, policy: null, requests: [short] };
+  const { requests, calls } = await requestsTo(() => ({ body }));
+  const askAt = async (afterMs: number) => {
+    requests.next(startMs + afterMs);
+    await requests.close();
+  };
+  const startMs = monotonicMs();
+  await askAt(0);
+  requests.answer(ID, 1, "");
+  await askAt(25_000);
+  expect(calls.at(-1)).toMatchObject({ answers: [{ id: ID, programs: 1 }] });
+  await askAt(90_000);
+  expect(calls.at(-1)).toMatchObject({ answers: [] });
+});
+
 test("a server that cannot read its policy does not withdraw it; one without a policy does", async () => {
   let policy: string | null | undefined = "select: []";
   const { requests, asked } = await requestsTo(() => ({

@@ -18,6 +18,8 @@ import type { Destination } from "../../recording/sender/post_connection.js";
 
 const EVERY_MS: Millis = 10_000;
 const PATIENCE_MS: Millis = 10_000;
+/** The outcome of a request is still sent for this long after its end: a short one ends before the next question. */
+const LATE_MS: Millis = 30_000;
 /** Requests that are remembered after their end. */
 const MOST_KNOWN = 500;
 
@@ -79,7 +81,7 @@ export class ServerRequests {
   }
 
   async #ask(nowMs: Millis): Promise<void> {
-    const open = new Set(this.open(nowMs).map(({ id }) => id));
+    const open = new Set(this.open(nowMs - LATE_MS).map(({ id }) => id));
     for (const id of this.#answers.keys()) {
       if (!open.has(id)) {
         this.#answers.delete(id);

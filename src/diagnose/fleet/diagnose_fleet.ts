@@ -21,6 +21,7 @@
  *   - agents, but no site that grows: undecided for four days
  */
 import { formatDuration } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type {
   FleetDiagnosisJson,
@@ -29,7 +30,7 @@ import type {
   FleetVersionJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
 import { median } from "../series/trend.js";
-import { fleetEvidence, fleetSummary, neededText } from "../wording/fleet_sentence.js";
+import { fleetEvidence, fleetSummary, neededText, soonerText } from "../wording/fleet_sentence.js";
 import type { FleetProcess, ServiceEvidence } from "./fleet_evidence.js";
 import { fleetSuspects } from "./fleet_suspects.js";
 import { forecasts } from "./forecast.js";
@@ -46,6 +47,7 @@ import {
 import { loadRange, withoutLoad } from "./load_removal.js";
 import { needed } from "./needed.js";
 import { normalQuantile } from "./normal_quantile.js";
+import { commonKind, ownVerdict } from "./own_verdicts.js";
 import { changeBetween } from "./version_change.js";
 
 const HOUR_MS = 3_600_000;
@@ -76,7 +78,9 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   const suspects = accused === null ? [] : fleetSuspects(ofAccused, rateOf(accused), judging);
   const first = accused === null ? null : firstLeaking(versions, accused);
   const change = changeBetween(versions, first, z);
-  const shape: FleetShape = accused !== null ? "leaking" : (newest?.growth?.shape ?? "short");
+  const single = newest === undefined ? null : singleVerdict(newest, window.endMs);
+  const shape: FleetShape =
+    accused !== null ? "leaking" : single?.isFirst ? "short" : (newest?.growth?.shape ?? "short");
   const kind = kindOf(shape, ofAccused, newest ?? null);
   const odd = versions.flatMap(({ version, odd: found }) =>
     found.map(({ instance, growth }) => ({ instance, version, ...rateJson(growth) })),
@@ -97,6 +101,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     levelBytes: newest?.growth?.level ?? 0,
     bytesPerRequest: accused === null ? 0 : bytesPerRequest(rateOf(accused)),
   };
+  const own = kind === "insufficient-evidence" ? (single?.verdict ?? null) : null;
   const open = accused === null ? needed(versions, window.endMs) : null;
   const forecast = accused === null ? [] : forecasts(ofAccused, rateOf(accused), window.endMs);
   return {
@@ -112,6 +117,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     versions: versions.flatMap(versionJson),
     ...(change === null ? {} : { change }),
     ...(open === null ? {} : { needed: open }),
+    ...(own === null ? {} : { own }),
     oddInstances: odd,
     suspects,
     forecast,
@@ -119,6 +125,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     limits: [
       ...limitsOf(evidence, ofAccused, about, accused),
       ...(open === null ? [] : [neededText(open)]),
+      ...(kind === "insufficient-evidence" ? [soonerText(limitOf(newest))] : []),
     ],
   };
 }
@@ -192,13 +199,7 @@ function kindOf(
   newest: JudgedVersion | null,
 ): VerdictKind {
   if (shape === "leaking") {
-    const counts = new Map<VerdictKind, number>();
-    for (const { kind } of accused) {
-      if (kind !== null && !CALM.has(kind)) {
-        counts.set(kind, (counts.get(kind) ?? 0) + 1);
-      }
-    }
-    return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? "python-leak";
+    return commonKind(accused) ?? "python-leak";
   }
   const fillMs = newest?.growth?.fillMs ?? 0;
   return shape === "filling"
@@ -209,13 +210,6 @@ function kindOf(
       ? "insufficient-evidence"
       : "steady";
 }
-
-const CALM: ReadonlySet<VerdictKind> = new Set([
-  "steady",
-  "warm-up",
-  "cache-plateau",
-  "insufficient-evidence",
-]);
 
 /** How far the interval is from zero, in its half-widths. */
 function confidenceOf(shape: FleetShape, accused: JudgedVersion | null): number {
@@ -296,7 +290,7 @@ function limitsOf(
     ...(accused === null ? [] : limitsOfAge(accused)),
     ...(shape === "undecided"
       ? [
-          `A cache that fills slowly explains the growth as well as a leak does. Twice the window of ${Math.round(median(lengths) / HOUR_MS)} h usually decides.`,
+          `A cache that fills slowly explains the growth as well as a leak does. Twice the window of ${formatDuration(median(lengths))} usually decides.`,
         ]
       : []),
     ...(accused !== null && suspects.length === 0
@@ -307,6 +301,21 @@ function limitsOf(
         ]
       : []),
   ];
+}
+
+/** What single processes of a version show. `isFirst`: before the version has run long enough to show that it does not grow. */
+function singleVerdict({ processes, growth }: JudgedVersion, endMs: number) {
+  const verdict = ownVerdict(
+    processes.map(({ process }) => process),
+    endMs,
+  );
+  return verdict && { verdict, isFirst: (growth?.windowMs ?? 0) < HOUR_MS };
+}
+
+/** The least limit of its processes; 0: none is known. */
+function limitOf(version: JudgedVersion | undefined): Bytes {
+  const limits = version?.processes.flatMap(({ process }) => process.limitBytes || []) ?? [];
+  return limits.length === 0 ? 0 : Math.min(...limits);
 }
 
 /** What an accusation within the first day cannot exclude. */

@@ -31,6 +31,8 @@ export interface FleetProcess {
   readonly sites: readonly SiteReadings[];
   /** Of the diagnosis of this process alone; null: there is none. */
   readonly kind: VerdictKind | null;
+  /** Of the same diagnosis; left out: it did not measure growth. */
+  readonly growthBytesPerHour?: number;
   /** The objects that hold the memory of lines, as that diagnosis found them. */
   readonly holders: readonly LineHolder[];
 }

@@ -12,6 +12,7 @@ import type { FleetShape } from "../../model/documents/fleet_diagnosis_document.
 import { assessGrowth, smallestRise } from "../series/growth.js";
 import { firstFrom } from "../series/medians.js";
 import { median } from "../series/trend.js";
+import { SOONER } from "../wording/fleet_sentence.js";
 import { type AgeCurve, ageCurve, lateShare } from "./age_curve.js";
 import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
@@ -42,7 +43,7 @@ const SHORT_MS = 8 * HOUR_MS;
 /** A shorter curve shows a leak if it passes the limit within a week, however it fills: the share of what is to come that
  * is sure, and the least rise as a share of the limit. */
 const SURE_TO_COME = 0.5;
-const LEAST_FATAL = 0.2;
+const LEAST_FATAL = SOONER;
 /** A curve does not rise by more than a few times what its processes do: the share of that rise which one of them moves by. */
 const LEAST_OF_FATAL = 0.25;
 /** No daily load: the low end of the interval as a share of the rate, and the rise as a share of the level. */

@@ -56,6 +56,9 @@ interface About {
   readonly bytesPerRequest: Bytes;
 }
 
+/** The rise, as a share of the limit, from which growth that will pass the limit is decided (fleet/group_growth.ts). */
+export const SOONER = 0.2;
+
 /** Requests that move a smaller share of a process's memory are not mentioned. */
 const LEAST_OF_LEVEL = 0.05;
 
@@ -101,7 +104,7 @@ export function fleetSummary(
     case "filling":
       return `${name} filled up and approaches a level.${step}`;
     case "short":
-      return `${name} has too few readings for a verdict.`;
+      return `${name} has run too short for the fleet's verdict.`;
     default:
       return about.loadBytes > LEAST_OF_LEVEL * about.levelBytes
         ? `${name} does not grow: its memory follows the request rate, by up to ${formatBytes(about.loadBytes)} on each instance.${step}`
@@ -126,7 +129,7 @@ export function fleetEvidence(about: About): FleetDiagnosisJson["evidence"] {
             {
               rule: "version-growth",
               says: growth.shape === "leaking" ? ("leak" as const) : ("no leak" as const),
-              detail: `${version || "The unknown version"}: ${growth.shape}, ${interval(growth)} over ${formatDuration(growth.windowMs)}, ${growth.curve.processes} processes.`,
+              detail: `${version || "The unknown version"}: ${growth.shape}, ${growth.shape === "short" ? "no rate yet" : interval(growth)} over ${formatDuration(growth.windowMs)}, ${growth.curve.processes} ${growth.curve.processes === 1 ? "process" : "processes"}.`,
             },
           ]),
       ...odd.map(({ instance, growth: own }) => ({
@@ -153,6 +156,14 @@ export function neededText(needed: FleetNeededJson): string {
   const on = (count: number) => `${count} instance${count === 1 ? "" : "s"}`;
   const full = isOfLimit ? "limit" : "level";
   return `Version ${version || "unknown"} runs on ${on(running)}, for ${formatDuration(ranMs)}. A leak of ${formatShare(share)} of the ${full} a day can be decided with ${on(instances)} after ${formatDuration(ms)}.`;
+}
+
+/** When growth that is obvious is decided, whatever the age of the version. `limit`: of memory; 0: unknown. */
+export function soonerText(limit: Bytes): string {
+  const single = "Until then, the diagnoses of single processes count.";
+  return limit > 0
+    ? `Fast growth is decided sooner: once RSS has risen by ${formatBytes(SOONER * limit)} (${formatShare(SOONER)} of the limit) and will pass the limit within a week. ${single}`
+    : `No memory limit of its processes is known. Without one, growth is decided by the age of the version, however fast it is. ${single}`;
 }
 
 /** "The kernel killed 3 processes for memory since ... 2 of these kills were forecast, 6 h ahead at the median; ..." */

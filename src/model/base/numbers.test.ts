@@ -12,6 +12,7 @@ import {
   formatGrowth,
   formatGrowthInterval,
   formatMilliseconds,
+  formatMoment,
   formatShare,
   formatSignedBytes,
   formatSignedCount,
@@ -168,6 +169,7 @@ describe("durations and times", () => {
     const at = new Date(2026, 2, 1, 9, 4, 6).getTime();
     expect(formatWallClock(at)).toBe("09:04:06");
     expect(formatWallClock(at, true)).toBe("03-01 09:04");
+    expect(formatMoment(at)).toBe("03-01 09:04:06");
   });
 
   it("a time of day is in UTC", () => {

@@ -218,6 +218,11 @@ export function formatWallClock(timeMs: TimeMs, withDay = false): string {
   return withDay ? `${month}-${day} ${hours}:${minutes}` : `${hours}:${minutes}:${seconds}`;
 }
 
+/** "11-28 17:19:20", of a moment that is seconds away from another one. */
+export function formatMoment(timeMs: TimeMs): string {
+  return `${formatWallClock(timeMs, true)}:${twoDigits(new Date(timeMs).getSeconds())}`;
+}
+
 // --- digits --------------------------------------------------------------------------------------
 
 /** The next unit is used if the smaller one would need four digits; whole bytes are shown up to 1023. */

@@ -90,6 +90,17 @@ export interface FleetNeededJson {
   ranMs: Millis;
 }
 
+/** What the diagnoses of the single processes that run say, while that of the service is open. */
+export interface FleetOwnVerdictJson {
+  /** The most frequent one that calls for something. */
+  kind: VerdictKind;
+  /** Running instances with this verdict, and all that run. */
+  instances: number;
+  running: number;
+  /** Sum over these instances, as far as it was measured. */
+  growthBytesPerHour: number;
+}
+
 /** Kills for memory, and what the diagnosis had forecast about the processes before. */
 export interface FleetKillsJson {
   /** Kills of the last two weeks, while the server has kept its forecasts. */
@@ -133,6 +144,8 @@ export interface FleetDiagnosisJson {
   };
   /** Set if nothing leaks, and the newest version is too young for that to be sure. */
   needed?: FleetNeededJson;
+  /** Set if the verdict is `insufficient-evidence` and single processes have one. */
+  own?: FleetOwnVerdictJson;
   /** Instances that differ from their siblings. */
   oddInstances: (FleetRateJson & { instance: string; version: string })[];
   suspects: FleetSuspectJson[];

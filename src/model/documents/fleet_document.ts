@@ -119,8 +119,10 @@ export interface DiffSideJson {
   selector: string;
   startMs: TimeMs;
   endMs: TimeMs;
-  /** Mean over the window of the number of instances with a profile. */
+  /** Mean number of instances with a profile, from the first to the last moment of the window at which one had one. */
   instances: number;
+  /** Set if no stored process is selected, whenever it ran. */
+  isUnknown?: true;
   /** Of all stacks, in bytes or objects; divided by {@link instances} with `per` "instance". */
   total: number;
 }

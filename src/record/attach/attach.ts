@@ -353,7 +353,7 @@ async function record(
   const childPauseMs = await arming;
   let detachPauseMs = 0;
   if (ended) {
-    await recorder.finish(null);
+    await recorder.finish(null, options.outcomeOf);
   } else {
     const onLookup = options.until?.aborted ? undefined : options.onLookup;
     recorder.leave(onLookup !== undefined);

@@ -12,6 +12,7 @@ import type { Destination } from "../../recording/sender/post_connection.js";
 import { SentSink } from "../../recording/sender/sent_sink.js";
 import { StreamSender } from "../../recording/sender/stream_sender.js";
 import { RecordingWriter } from "../../recording/writer.js";
+import type { ProgramExit } from "../process/exit_report.js";
 
 export interface BegunRecording {
   readonly path: string;
@@ -37,6 +38,8 @@ export interface RecordingStart {
   readonly to?: Destination;
   /** Called when all was sent that could be. null: the server has it all; otherwise how much it has at most. */
   readonly onSent?: (mayHaveBytes: Bytes | null) => void;
+  /** Asked once the program has ended: how it ended; null: unknown. Left out: always unknown. */
+  readonly outcomeOf?: () => Promise<ProgramExit | null>;
   /** The program's; left out: what its environment and its files in /proc name. */
   readonly identity?: ServiceIdentity;
 }

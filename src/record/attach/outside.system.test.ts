@@ -34,7 +34,9 @@ beforeEach(async () => {
   await lines.next();
 });
 afterEach(() => {
-  process.kill(-present(child.pid), "SIGKILL");
+  if (child.exitCode === null) {
+    process.kill(-present(child.pid), "SIGKILL");
+  }
   rmSync(folder, { recursive: true });
 });
 
@@ -90,3 +92,24 @@ function readings(all: readonly MemorySeries[], metric: Metric): number[] {
     Array.from(values.get(metric) ?? []).filter((value) => !Number.isNaN(value)),
   );
 }
+
+test("the recording of a program that ended has the exit code that its caller knows", async () => {
+  const recordingPath = join(folder, "ended.tidemark");
+  const recording = new OutsideRecording({
+    ...{ pid: present(child.pid), recordingPath, follow: true },
+    outcomeOf: async () => ({ exitCode: 0, signal: null }),
+  });
+  const left = new OutsideRecording({
+    ...{ pid: present(child.pid), recordingPath: join(folder, "left.tidemark"), follow: true },
+    outcomeOf: () => Promise.reject(new Error("the program has not ended")),
+  });
+  recording.poll();
+  left.poll();
+  await left.close();
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  child.stdin?.end();
+  await ended;
+  expect(recording.poll()).toBe(false);
+  await recording.close();
+  expect(openRecording(recordingPath).end).toMatchObject({ exitCode: 0, signal: null });
+});

@@ -43,6 +43,7 @@ export class OutsideRecording {
   readonly #startedBelowMs: (pid: Pid) => Millis;
   readonly #addDeviceUse: ((poll: TreePoll) => void) | undefined;
   readonly #requests: RequestRates;
+  readonly #outcomeOf: NonNullable<RecordingStart["outcomeOf"]>;
   #polls = 0;
   #searchedMs: Millis = 0;
   /** Processes that ran out of memory so far. */
@@ -56,6 +57,7 @@ export class OutsideRecording {
     const { pid, follow, texts, exitOf } = options;
     const { startedBelowMs = () => Number.POSITIVE_INFINITY } = options;
     this.#startedBelowMs = startedBelowMs;
+    this.#outcomeOf = options.outcomeOf ?? (async () => null);
     this.#addDeviceUse = options.deviceUse?.reader();
     const stat = readStat(pid);
     if (stat === null || hasEnded(stat)) {
@@ -111,11 +113,13 @@ export class OutsideRecording {
   async close(): Promise<void> {
     const timeMs = this.#tree.rootEndMs ?? nowMs();
     const { writer } = this.#recording;
-    if (!this.#tree.livingPids.includes(this.pid)) {
+    const hasEnded = !this.#tree.livingPids.includes(this.pid);
+    if (hasEnded) {
       this.#write(this.#tree.end(timeMs, this.#tree.outliving().length));
     }
     this.#writePending(timeMs);
-    writer.end({ timeMs, exitCode: null, signal: null, maxRssBytes: 0, userMs: 0, systemMs: 0 });
+    const { exitCode = null, signal = null } = hasEnded ? ((await this.#outcomeOf()) ?? {}) : {};
+    writer.end({ timeMs, exitCode, signal, maxRssBytes: 0, userMs: 0, systemMs: 0 });
     writer.close();
     await this.#recording.sendRest();
   }

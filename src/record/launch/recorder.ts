@@ -9,7 +9,12 @@ import type { CpuBudget } from "../budget/cpu_budget.js";
 import { LedgerSchedule, PollSchedule, SnapshotSchedule } from "../budget/schedule.js";
 import type { DeviceUse } from "../devices/device_use.js";
 import type { DeviceWatch } from "../devices/device_watch.js";
-import { type ExitOf, type ExitReport, endByKernel } from "../process/exit_report.js";
+import {
+  type ExitOf,
+  type ExitReport,
+  endByKernel,
+  type ProgramExit,
+} from "../process/exit_report.js";
 import { LedgerTurns } from "../process/ledger_turns.js";
 import { MemoryWatch } from "../process/memory_watch.js";
 import type { PoolWatch } from "../process/pool_watch.js";
@@ -136,9 +141,12 @@ export class Recorder {
 
   /**
    * The program has ended: takes the last snapshot and ends the recording. `report` null: the guard was killed,
-   * so it is unknown how the program ended.
+   * so it is unknown how the program ended, unless `outcomeOf` knows.
    */
-  async finish(report: ExitReport | null): Promise<void> {
+  async finish(
+    report: ExitReport | null,
+    outcomeOf?: () => Promise<ProgramExit | null>,
+  ): Promise<void> {
     this.#stopTimer();
     this.#reportedEndMs = report?.endedMs ?? null;
     const { writer, pool, devices } = this.#options;
@@ -167,10 +175,11 @@ export class Recorder {
     await this.#suspects.settled();
     this.#closeLookups(timeMs);
     this.#leaveBudget();
+    const exit = report ?? (await outcomeOf?.());
     writer.end({
       timeMs,
-      exitCode: report?.exitCode ?? null,
-      signal: report?.signal ?? null,
+      exitCode: exit?.exitCode ?? null,
+      signal: exit?.signal ?? null,
       maxRssBytes: this.#tree.sawReader ? 0 : (report?.maxRssBytes ?? 0),
       userMs: report?.userMs ?? 0,
       systemMs: report?.systemMs ?? 0,

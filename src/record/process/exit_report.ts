@@ -1,6 +1,9 @@
 import { timeAt } from "../../linux/this_process/clock.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 
+/** How a program ended. */
+export type ProgramExit = Pick<ExitReport, "exitCode" | "signal">;
+
 /** How the program ended, from the guard's wait4. */
 export interface ExitReport {
   /** Exit code; null if a signal ended it. */

@@ -60,7 +60,7 @@ function diagnosis(some: Partial<FleetDiagnosisJson> = {}): FleetDiagnosisJson {
 function life(some: Partial<ProcessLife> = {}): ProcessLife {
   return {
     ...{ process: "p", service: "shop", version: "42", host: "h", pod: "", startedMs: NOW - HOUR },
-    ...{ endedMs: null, lastMs: NOW, killsMs: [], fragmentation: null },
+    ...{ endedMs: null, exitCode: null, lastMs: NOW, killsMs: [], fragmentation: null },
     ...some,
   };
 }
@@ -190,6 +190,19 @@ describe("rules about processes", () => {
     const loop = restarted(gaps, [63_000, 41_000, 77_000, 52_000, 66_000, 48_000]);
     expect(ofLives({ restarts: 5 }, ...loop)).toMatchObject([{ cause: "restart-loop" }]);
     expect(ofLives({ restarts: 6 }, ...loop)).toEqual([]);
+  });
+
+  test("a job that ends with exit code 0 is no restart loop, however irregular its starts are", () => {
+    const lengths = [3000, 5000, 2000, 4000, 3000, 6000, 2000, 5000];
+    const job = restarted(Array(8).fill(25_000), lengths);
+    const ended = (code: (n: number) => number | null) =>
+      ofLives({ restarts: 5 }, ...job.map((one, n) => ({ ...one, exitCode: code(n) })));
+    expect(ended(() => 0)).toEqual([]);
+    // One failure of a job is no loop; a program that fails each time is.
+    expect(ended((n) => (n === 3 ? 1 : 0))).toEqual([]);
+    for (const code of [1, null]) {
+      expect(ended(() => code)).toMatchObject([{ cause: "restart-loop" }]);
+    }
   });
 
   test("a job that a clock starts, and instances side by side, are no restart loop", () => {

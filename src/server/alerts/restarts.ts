@@ -1,9 +1,9 @@
 /**
- * Restart loops. A process that a supervisor starts again follows the end of the one before it. A job that a clock starts
- * is not a restart: its starts are at equal distances, at the same second of a minute.
+ * Restart loops. A process that a supervisor starts again follows the end of the one before it. A job that runs repeatedly
+ * is not a restart: its processes end with exit code 0, or its starts are at equal distances, at the same second of a minute.
  *
  *     loop   ▇▇ ▇ ▇▇▇ ▇ ▇▇   each start follows an end by seconds or minutes
- *     job    ▇▇    ▇     ▇▇    the distance between starts is fixed
+ *     job    ▇▇    ▇     ▇▇    the distance between starts is fixed, or each process has done its work
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import type { ProcessLife } from "../../store/index.js";
@@ -43,7 +43,10 @@ function countOf(lives: readonly ProcessLife[], sinceMs: TimeMs): number {
     return 0;
   }
   // Each end can be followed by one start only: instances that run side by side are not restarts of each other.
-  const ends = ordered.map(({ endedMs }) => endedMs).filter((timeMs) => timeMs !== null);
+  const ends = ordered
+    .filter(({ exitCode }) => exitCode !== 0)
+    .map(({ endedMs }) => endedMs)
+    .filter((timeMs) => timeMs !== null);
   ends.sort((a, b) => a - b);
   let restarts = 0;
   for (const startedMs of starts) {

@@ -23,6 +23,8 @@ import { coverageLimits, coverageOf } from "./coverage.js";
 /** Most stacks of one side; the others are in "other". */
 const MOST_STACKS = 100_000;
 const MS_PER_HOUR: Millis = 3_600_000;
+/** A time after every stored day. */
+const FAR_MS = Date.UTC(9999, 0, 1);
 const SOURCE_LABEL = "tidemark.source";
 const KIND_NAMES = Object.keys(FrameKind) as (keyof typeof FrameKind)[];
 
@@ -43,13 +45,19 @@ export async function fleetDiff(
   const limits: string[] = [];
   for (const { selector, window } of sides) {
     const of = seriesMatchers([selector]);
-    const profile = await store.profile({ ...window, of, mostStacks: MOST_STACKS });
+    const profile = await store.profile({
+      ...{ ...window, of, mostStacks: MOST_STACKS, over: "reported" },
+    });
     const { instances } = profile;
     const column = rows.add(profile, figure, per === "instance" && instances > 0 ? instances : 1);
     columns.push(column);
-    about.push({ selector, ...window, instances, total: column.total });
+    const isUnknown = profile.reported === null && !(await isKnown(store, of));
+    about.push({
+      ...{ selector, ...window, instances, total: column.total },
+      ...(isUnknown ? { isUnknown } : {}),
+    });
     if (per === "none") {
-      const coverage = await coverageOf(store, { ...window, of }, instances);
+      const coverage = await coverageOf(store, of, profile);
       limits.push(...coverageLimits(coverage).map((sentence) => `${selector}: ${sentence}`));
     }
     if (profile.profiles === 0) {
@@ -82,9 +90,18 @@ export async function fleetDiff(
   };
 }
 
+/** Whether any stored process is selected, whenever it ran. */
+async function isKnown(store: Store, of: readonly LabelMatcher[]): Promise<boolean> {
+  const ever = { of, startMs: 0, endMs: FAR_MS };
+  return (
+    (await store.running(ever)) > 0 ||
+    (await store.profile({ ...ever, mostStacks: 1 })).reported !== null
+  );
+}
+
 /**
- * Compares the first quarter of the window with its last one. Bytes in the last quarter that are older than a tenth of
- * the window and younger than three quarters of it were allocated within the window and survived.
+ * Compares the first quarter of the time in which the processes reported with its last one. Bytes in the last quarter that are older than a tenth of
+ * that time and younger than three quarters of it were allocated within it and survived.
  */
 export async function growing(
   store: Store,
@@ -92,15 +109,18 @@ export async function growing(
   window: Window,
   top: number,
 ): Promise<GrowingJson> {
-  const lengthMs = window.endMs - window.startMs;
-  const early = { startMs: window.startMs, endMs: window.startMs + lengthMs / 4 };
-  const late = { startMs: window.endMs - lengthMs / 4, endMs: window.endMs };
-  const query = { of: selection, mostStacks: MOST_STACKS };
+  // Before its first profile, a service does not have 0 B: nothing is known.
+  const { reported } = await store.profile({ ...window, of: selection, mostStacks: 1 });
+  const { startMs, endMs } = reported ?? window;
+  const lengthMs = endMs - startMs;
+  const early = { startMs, endMs: startMs + lengthMs / 4 };
+  const late = { startMs: endMs - lengthMs / 4, endMs };
+  const query = { of: selection, mostStacks: MOST_STACKS, over: "reported" } as const;
   const ages = { leastMs: lengthMs / 10, mostMs: (lengthMs * 3) / 4 };
   const rows = new StackRows();
   const before = rows.add(await store.profile({ ...early, ...query }), "liveBytes", 1);
   const lateProfile = await store.profile({ ...late, ...query });
-  const coverage = await coverageOf(store, { ...late, of: selection }, lateProfile.instances);
+  const coverage = await coverageOf(store, selection, lateProfile);
   const after = rows.add(lateProfile, "liveBytes", 1);
   const survived = rows.add(await store.profile({ ...late, ...query, ages }), "liveBytes", 1);
   const sources = await store.labelValues(SOURCE_LABEL, {

@@ -50,8 +50,8 @@ async function service(name: string, instances: number, withProfiles: number): P
 test("the factor scales the sum of a share of the instances to all, and a sentence names it", async () => {
   await service("shop", 20, 2);
   const query = { ...WINDOW, of: { service: "shop" } };
-  const profile = await store.profile({ ...query, mostStacks: 10 });
-  const coverage = await coverageOf(store, query, profile.instances);
+  const profile = await store.profile({ ...query, mostStacks: 10, over: "reported" });
+  const coverage = await coverageOf(store, query.of, profile);
   expect(coverage).toEqual({
     instances: expect.closeTo(2, 1),
     running: expect.closeTo(20, 1),
@@ -83,10 +83,45 @@ test("the factor scales the sum of a share of the instances to all, and a senten
 test("nothing is said if all instances have profiles, or the selection is one of them", async () => {
   await service("whole", 3, 3);
   const query = { ...WINDOW, of: { service: "whole" } };
-  const { instances } = await store.profile({ ...query, mostStacks: 10 });
-  const coverage = await coverageOf(store, query, instances);
+  const profile = await store.profile({ ...query, mostStacks: 10, over: "reported" });
+  const coverage = await coverageOf(store, query.of, profile);
   expect(coverage).toMatchObject({ factor: 1, running: expect.closeTo(3, 1) });
   expect(coverageLimits(coverage)).toEqual([]);
-  const none = await coverageOf(store, { ...WINDOW, of: { service: "nobody" } }, 0);
+  const nobody = { service: "nobody" };
+  const none = await coverageOf(store, nobody, { instances: 0, reported: null });
   expect([none, coverageLimits(none)]).toEqual([{ instances: 0, running: 0, factor: 1 }, []]);
+});
+
+test("means, rates and instances are over the time in which a service reported, not over the time before it existed", async () => {
+  const minutes = Array.from({ length: 13 }, (_, minute) => minute);
+  const bytes = streamBytes({
+    ...{ service: "young", version: "7", pid: 9, startedMs: START + 48 * MINUTE },
+    rss: minutes.map((minute) => [minute * MINUTE, (100 + 10 * minute) * MIB]),
+    // 10 MiB a minute, of which nothing is freed.
+    profiles: minutes.map((minute) => [
+      minute * MINUTE,
+      `main;keep ${Math.max(1, 10 * minute) * MIB} variance=1`,
+    ]),
+  });
+  const items = new StreamReader("it", LIMITS).take(bytes);
+  await store.write([{ stream: streamName(bytes), items, endOffset: bytes.length }], 0);
+  const grown = await growing(store, { service: "young" }, WINDOW, 5);
+  expect(grown.early.startMs).toBe(START + 48 * MINUTE);
+  expect(grown.growthBytesPerHour / MIB).toBeCloseTo(600, -1);
+  const side = (selector: string) => ({ selector, window: WINDOW });
+  const young = side('{service_name="young", version="7"}');
+  const figures = { figure: "liveBytes", per: "instance", top: 5 } as const;
+  const { left } = await fleetDiff(store, [young, young], figures);
+  expect([left.instances, left.total / MIB]).toEqual([
+    expect.closeTo(1, 2),
+    expect.closeTo(55, -1),
+  ]);
+  const query = { ...WINDOW, of: { service: "young" } };
+  const { outside, coverage } = await endpoints(store, query, { by: "endpoint", top: 5 });
+  expect(outside.liveBytes / MIB).toBeCloseTo(55, -1);
+  expect(coverage.factor).toBe(1);
+  // A version that does not exist is no version with 0 B.
+  const none = side('{service_name="young", version="99"}');
+  const { left: known, right: unknown } = await fleetDiff(store, [young, none], figures);
+  expect([known.isUnknown, unknown.isUnknown]).toEqual([undefined, true]);
 });

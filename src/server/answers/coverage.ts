@@ -4,19 +4,21 @@
  */
 import { formatShare } from "../../model/base/numbers.js";
 import type { CoverageJson } from "../../model/documents/fleet_document.js";
-import type { ProfileQuery, Store } from "../../store/index.js";
+import type { ProfileQuery, Store, WindowProfile } from "../../store/index.js";
 
 /** Each instance runs for a minute or more before it gets the agent, and ends after its last profile: of a short program, a
  * fifth of its life has no profile. Less than that is no share of the instances. */
 const COMPLETE = 0.75;
 
+/** `profile`: of this selection, over the time in which it reported. */
 export async function coverageOf(
   store: Pick<Store, "running">,
-  query: Pick<ProfileQuery, "of" | "startMs" | "endMs">,
-  instances: number,
+  of: ProfileQuery["of"],
+  { instances, reported }: Pick<WindowProfile, "instances" | "reported">,
 ): Promise<CoverageJson> {
   // Profiles of other profilers come without RSS; a profile is valid longer than a reading of RSS.
-  const running = Math.max(instances, await store.running(query));
+  const running =
+    reported === null ? 0 : Math.max(instances, await store.running({ of, ...reported }));
   const isComplete = instances === 0 || instances >= COMPLETE * running;
   return { instances, running, factor: isComplete ? 1 : running / instances };
 }

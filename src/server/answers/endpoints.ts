@@ -31,9 +31,14 @@ export async function endpoints(
   query: EndpointQuery,
   { by, top }: { readonly by: string; readonly top: number },
 ): Promise<EndpointsJson> {
-  const profile = await store.profile({ ...query, byLabel: by, mostStacks: MOST_STACKS });
+  const profile = await store.profile({
+    ...query,
+    byLabel: by,
+    mostStacks: MOST_STACKS,
+    over: "reported",
+  });
   const { snapshot, otherStacks, instances } = profile;
-  const coverage = await coverageOf(store, query, instances);
+  const coverage = await coverageOf(store, query.of, profile);
   const found = groupsOf(profile, by);
   const outside: Figures = { liveBytes: 0, liveObjects: 0, allocatedBytes: 0, stacks: 0 };
   const rows = new Map<string, EndpointsJson["endpoints"][number]>();
@@ -102,6 +107,7 @@ export async function endpointProfile(
     ...query,
     byLabel: ENDPOINT_LABEL,
     mostStacks: MOST_STACKS,
+    over: "reported",
   });
   const { snapshot, otherStacks } = profile;
   const found = groupsOf(profile, ENDPOINT_LABEL);

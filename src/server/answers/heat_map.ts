@@ -38,7 +38,6 @@ export async function heatMap(
   const { groups } = await store.series({
     ...{ ...window, service, name, by: "instance", stepMs },
     streams: shown.map(({ stream }) => stream),
-    isOverReported: true,
   });
   const values = new Map(groups.map((each) => [each.group, each.values.map(rounded)]));
   const none = Array.from(

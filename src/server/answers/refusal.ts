@@ -19,16 +19,23 @@ export function statusOf({ id }: TidemarkError): RefusalStatus {
   return STATUS_OF[id] ?? 400;
 }
 
-export function refusal(context: Context, status: RefusalStatus, error: string): Response {
+/** `what`: what happened, without the code and the next step, for pages that offer links instead of commands. */
+export function refusal(
+  context: Context,
+  status: RefusalStatus,
+  error: string,
+  what?: string,
+): Response {
   context.set(REFUSED, error);
-  return context.body(refusalText(error, CONNECT_CODES[status]), status, {
+  return context.body(refusalText(error, CONNECT_CODES[status], what), status, {
     "content-type": JSON_TYPE,
   });
 }
 
 /** One line for people, as JSON. `message` is what clients of Connect read. */
-export function refusalText(error: string, code: string): string {
-  return `${JSON.stringify({ error, code, message: error })}\n`;
+export function refusalText(error: string, code: string, what?: string): string {
+  const about = { error, code, message: error };
+  return `${JSON.stringify(what === undefined ? about : { ...about, what })}\n`;
 }
 
 /** https://connectrpc.com/docs/protocol/#error-codes */

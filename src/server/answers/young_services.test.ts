@@ -44,10 +44,10 @@ const summary = (shape: FleetShape, ...kinds: string[]) =>
 
 test("the line that an instance's diagnosis names is in the summary of a young service", () => {
   expect(summary("short", "steady", "child-growth")).toBe(
-    "shop has too few readings for a verdict, but one of its instances has one: child-growth (90 % sure). Line 1 keeps memory.",
+    "shop has too few readings for a verdict. One of its instances has a verdict: child-growth (90 % sure). Line 1 keeps memory.",
   );
   expect(summary("short", "python-leak", "python-leak", "warm-up")).toBe(
-    "shop has too few readings for a verdict, but 2 of its instances have one, the fastest growing: python-leak (90 % sure). Line 0 keeps memory.",
+    "shop has too few readings for a verdict. 2 of its instances have a verdict, the fastest growing: python-leak (90 % sure). Line 0 keeps memory.",
   );
 });
 

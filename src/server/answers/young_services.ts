@@ -44,9 +44,10 @@ export function withInstanceVerdicts(
   };
 }
 
-function isYoung({ verdict, versions }: FleetDiagnosisJson): boolean {
+function isYoung({ verdict, versions, own }: FleetDiagnosisJson): boolean {
   return (
-    verdict.kind === "insufficient-evidence" && versions.every(({ shape }) => shape === "short")
+    own !== undefined ||
+    (verdict.kind === "insufficient-evidence" && versions.every(({ shape }) => shape === "short"))
   );
 }
 
@@ -61,13 +62,13 @@ function summarized(
   const { kind, confidence, summary } = first;
   const count = others.length + 1;
   const who =
-    count === 1 ? "one of its instances has" : `${formatCount(count)} of its instances have`;
+    count === 1 ? "One of its instances has" : `${formatCount(count)} of its instances have`;
   const which = count === 1 ? "" : ", the fastest growing";
   return {
     ...diagnosis,
     verdict: {
       ...diagnosis.verdict,
-      summary: `${diagnosis.verdict.summary.replace(/\.$/, "")}, but ${who} one${which}: ${verdictText({ kind: kind as VerdictKind, confidence })}. ${summary}`,
+      summary: `${diagnosis.verdict.summary} ${who} a verdict${which}: ${verdictText({ kind: kind as VerdictKind, confidence })}. ${summary}`,
     },
   };
 }

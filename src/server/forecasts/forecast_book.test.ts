@@ -34,7 +34,7 @@ function said(atMs: number, process: string, [due, low, high]: readonly [number,
 function lives(kills: Record<string, number>): ProcessLife[] {
   return Object.entries(kills).map(([process, atMs]) => ({
     ...{ process, service: "shop", version: "1", host: "h", pod: process, startedMs: NOW - DAY },
-    ...{ endedMs: atMs, lastMs: atMs, killsMs: [atMs], fragmentation: null },
+    ...{ endedMs: atMs, exitCode: null, lastMs: atMs, killsMs: [atMs], fragmentation: null },
   }));
 }
 

@@ -9,7 +9,7 @@ import type { Hono, MiddlewareHandler } from "hono";
 import type { CoverageJson } from "../../model/documents/fleet_document.js";
 import { badUsage, TidemarkError } from "../../model/errors/errors.js";
 import { isOfDatabase } from "../../model/errors/server_errors.js";
-import type { ProfileQuery, Store } from "../../store/index.js";
+import type { ProfileQuery, Store, WindowProfile } from "../../store/index.js";
 import { flamebearer, flamebearerDiff, USUAL_NODES } from "./flamebearer.js";
 import { type MemoryType, memoryType } from "./profile_types.js";
 import { merged, querier, seriesMatchers, windowOf } from "./querier.js";
@@ -23,11 +23,11 @@ export interface GrafanaParts {
   readonly store: Store;
   readonly allowed: MiddlewareHandler;
   readonly fail: (error: unknown) => void;
-  /** How much of the selected processes that many instances with profiles are. */
+  /** How much of the selected processes that many instances with profiles are, over that time. */
   readonly coverageOf: (
     store: Store,
-    query: Pick<ProfileQuery, "of" | "startMs" | "endMs">,
-    instances: number,
+    of: ProfileQuery["of"],
+    profile: Pick<WindowProfile, "instances" | "reported">,
   ) => Promise<CoverageJson>;
 }
 
@@ -71,8 +71,9 @@ export function addGrafana(app: Hono, { store, allowed, fail, coverageOf }: Graf
     const matchers = seriesMatchers([side.labelSelector]);
     const asked = { startMs, endMs, matchers, figure: type.figure, groupBy: [], stepMs };
     const [series] = await store.figureSeries(asked);
-    const of = { startMs, endMs, of: matchers };
-    const coverage = await coverageOf(store, of, profile.instances);
+    const coverage = await coverageOf(store, matchers, {
+      ...{ instances: profile.instances, reported: { startMs, endMs } },
+    });
     return context.json({
       version: 1,
       flamebearer: bearerJson(graph),

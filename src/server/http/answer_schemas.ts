@@ -778,7 +778,13 @@ export const ANSWER_SCHEMAS = {
         },
         instances: {
           type: "number",
-          description: "Mean over the window of the number of instances with a profile.",
+          description:
+            "Mean number of instances with a profile, from the first to the last moment of the window at which one had one.",
+        },
+        isUnknown: {
+          type: "boolean",
+          const: true,
+          description: "Set if no stored process is selected, whenever it ran.",
         },
         total: {
           type: "number",
@@ -1269,6 +1275,11 @@ export const ANSWER_SCHEMAS = {
           description:
             "Set if nothing leaks, and the newest version is too young for that to be sure.",
         },
+        own: {
+          $ref: "#/components/schemas/FleetOwnVerdictJson",
+          description:
+            "Set if the verdict is `insufficient-evidence` and single processes have one.",
+        },
         oddInstances: {
           type: "array",
           items: {
@@ -1516,6 +1527,29 @@ export const ANSWER_SCHEMAS = {
       required: ["version", "share", "isOfLimit", "instances", "ms", "running", "ranMs"],
       description:
         "How many instances of a young version, running for how long, are enough for a decision about it.",
+    },
+    FleetOwnVerdictJson: {
+      type: "object",
+      properties: {
+        kind: {
+          $ref: "#/components/schemas/VerdictKind",
+          description: "The most frequent one that calls for something.",
+        },
+        instances: {
+          type: "number",
+          description: "Running instances with this verdict, and all that run.",
+        },
+        running: {
+          type: "number",
+        },
+        growthBytesPerHour: {
+          type: "number",
+          description: "Sum over these instances, as far as it was measured.",
+        },
+      },
+      required: ["kind", "instances", "running", "growthBytesPerHour"],
+      description:
+        "What the diagnoses of the single processes that run say, while that of the service is open.",
     },
     FleetSuspectJson: {
       type: "object",

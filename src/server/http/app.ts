@@ -115,7 +115,7 @@ export function buildApp(parts: AppParts): Hono {
   });
   app.onError((error, context) => {
     if (error instanceof TidemarkError) {
-      return refusal(context, statusOf(error), error.message);
+      return refusal(context, statusOf(error), error.message, error.what);
     }
     parts.fail(error);
     return refusal(context, 500, "something went wrong inside the server; its log has more");

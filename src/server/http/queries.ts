@@ -46,6 +46,7 @@ export interface QueryParts {
 
 const MOST_STACKS = 8_192;
 const USUAL_STACKS = 100;
+const NO_TIME = { startMs: 0, endMs: 0 };
 
 export function addQueries(
   app: Hono,
@@ -59,6 +60,11 @@ export function addQueries(
     }
     await ingest.flush();
     return ask();
+  };
+  const mustKnow = async (service: string): Promise<void> => {
+    if ((await found(() => store.instances(service, NO_TIME))) === null) {
+      throw noService(service);
+    }
   };
   app.get(SERVICES.path, async (context) => {
     const { steps, ...asked } = valuesIn(context.req.url, SERVICES.parameters);
@@ -100,9 +106,9 @@ export function addQueries(
     const asks = { ...window, of, ...(where && { where }) };
     const profile =
       endpoint === undefined
-        ? await store.profile({ ...asks, mostStacks })
+        ? await store.profile({ ...asks, mostStacks, over: "reported" })
         : await endpointProfile(store, asks, endpoint);
-    const coverage = await coverageOf(store, asks, profile.instances);
+    const coverage = await coverageOf(store, of, profile);
     const { tables, snapshot } = profile;
     const limits = coverageLimits(coverage);
     return format === "json"
@@ -127,10 +133,12 @@ export function addQueries(
   });
   app.get(GROWING.path, async (context) => {
     const { top, ...asked } = valuesIn(context.req.url, GROWING.parameters);
+    await mustKnow(asked.service);
     return context.json(await growing(store, selectionIn(asked), windowOf(asked), top));
   });
   app.get(ENDPOINTS.path, async (context) => {
     const { top, by, where, ...asked } = valuesIn(context.req.url, ENDPOINTS.parameters);
+    await mustKnow(asked.service);
     const asks = { ...windowOf(asked), of: selectionIn(asked), ...(where && { where }) };
     return context.json(await endpoints(store, asks, { by: by ?? ENDPOINT_LABEL, top }));
   });

@@ -73,7 +73,8 @@ export const SERVICE = route({
 export const SERIES = route({
   ...query,
   path: SERIES_PATH,
-  summary: "A gauge over time: the mean of each step, summed over instances.",
+  summary:
+    "A gauge over time, summed over instances: the mean of each step over the part of it in which the group reported.",
   parameters: {
     ...WINDOW,
     ...SELECTION,
@@ -102,7 +103,8 @@ export const HEAT_MAP = route({
 export const PROFILE = route({
   ...query,
   path: PROFILE_PATH,
-  summary: "The stacks of a window, merged over instances; live bytes are means over the window.",
+  summary:
+    "The stacks of a window, merged over instances; live bytes are means from the first to the last moment of the window at which one reported.",
   parameters: {
     ...WINDOW,
     ...SELECTION,

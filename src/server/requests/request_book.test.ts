@@ -44,6 +44,19 @@ test("a person's request is not held up by one that names a few programs, and ho
   one.close();
 });
 
+test("an answer to a short request counts that arrives after its end, and not long after", () => {
+  const now = Date.now();
+  const one = book();
+  const request = one.add({ service: "shop", forMs: 20_000 }, now);
+  const id = typeof request === "string" ? "" : request.id;
+  const answers = [{ id, programs: 1, why: "" }];
+  expect(one.open(now + 25_000)).toEqual([]);
+  expect(one.answered({ host: "here", answers }, now + 25_000)).toBe(true);
+  expect(one.answered({ host: "there", answers }, now + 120_000)).toBe(false);
+  expect(hostsIn(one)).toEqual([{ host: "here", programs: 1, why: "" }]);
+  one.close();
+});
+
 test("of a request that has ended, some hosts stay: those with programs", () => {
   const long = Date.now() - 120_000;
   const one = book();

@@ -33,6 +33,8 @@ const MOST_KEPT = 200;
 const MOST_HOSTS = 1_000;
 const MOST_ENDED_HOSTS = 20;
 const LONGEST_WHY = 500;
+/** A collector asks every 10 seconds: what it did about a request arrives this much later at most. */
+const LATE_MS: Millis = 30_000;
 /** Answers wait this long for others before they are written. */
 const GATHER_MS: Millis = 5_000;
 
@@ -116,7 +118,7 @@ export class RequestBook {
     let isNew = false;
     for (const { id, programs, why: whole } of answers) {
       const why = oneLine(whole, LONGEST_WHY);
-      const request = this.open(nowMs).find((one) => one.id === id);
+      const request = this.open(nowMs - LATE_MS).find((one) => one.id === id);
       const known = request?.hosts.find((one) => one.host === host);
       if (request === undefined || (known === undefined && request.hosts.length >= MOST_HOSTS)) {
         continue;

@@ -1,7 +1,7 @@
 /** The frames of one stream as rows of the store's tables. */
 import { float64At, itemAt, uint8At, uint32At } from "../../model/base/columns.js";
 import type { TimeMs } from "../../model/base/units.js";
-import type { MetaBatch, MetricBatch, SeriesRow } from "../../recording/batches.js";
+import type { EndBatch, MetaBatch, MetricBatch, SeriesRow } from "../../recording/batches.js";
 import type { StreamItem } from "../../recording/stream_reader.js";
 import { type Day, dayNamed, isOn } from "./days.js";
 import type { SampleTarget } from "./sample_chunks.js";
@@ -18,6 +18,21 @@ export interface RowSink {
   readonly samples: SampleTarget;
 }
 
+/** The kind of the event that says how a recorded program ended. */
+export const EXIT_EVENT = "exit";
+const EXIT_CODE = /^exit code (\d+)$/;
+
+/** null: its end was not seen. */
+function exitText({ exitCode, signal }: EndBatch): string | null {
+  return exitCode !== null ? `exit code ${exitCode}` : signal !== null ? `signal ${signal}` : null;
+}
+
+/** Of the text of such an event; null: a signal ended it. */
+export function exitCodeIn(text: string): number | null {
+  const [, code] = EXIT_CODE.exec(text) ?? [];
+  return code === undefined ? null : Number(code);
+}
+
 /** The days that an item has rows for. */
 export function daysOf(item: StreamItem): Day[] {
   switch (item.kind) {
@@ -27,6 +42,8 @@ export function daysOf(item: StreamItem): Day[] {
       return daysNamed(item.events.map(({ timeMs }) => timeMs));
     case "profile":
       return [dayNamed(item.profile.timeMs)];
+    case "end":
+      return exitText(item.end) === null ? [] : [dayNamed(item.end.timeMs)];
     default:
       return [];
   }
@@ -127,6 +144,8 @@ export class StreamRows {
       this.#writeMetrics(item.batch, isOnDay);
     } else if (item.kind === "profile" && isOnDay(item.profile.timeMs)) {
       this.#sampleRows().addIfChanged(item.profile);
+    } else if (item.kind === "end") {
+      this.#writeExit(item.end, isOnDay);
     } else if (item.kind === "events") {
       for (const { timeMs, pid, kind, detail } of item.events) {
         if (isOnDay(timeMs)) {
@@ -135,6 +154,16 @@ export class StreamRows {
           sink.add("events", id, whole(timeMs), kind, severity, detail);
         }
       }
+    }
+  }
+
+  /** How the recorded program ended, if that was seen. */
+  #writeExit(end: EndBatch, isOnDay: (timeMs: TimeMs) => boolean): void {
+    const text = exitText(end);
+    const root = this.#processes[0];
+    if (text !== null && root !== undefined && isOnDay(end.timeMs)) {
+      const id = this.#seriesRows().of(root.pid, root.startedMs);
+      this.#sink.add("events", id, whole(end.timeMs), EXIT_EVENT, "info", text);
     }
   }
 

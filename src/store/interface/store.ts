@@ -47,8 +47,6 @@ export interface SeriesQuery extends Selection, Window {
   readonly stepMs: Millis;
   /** Only these instances, by the names of their streams. */
   readonly streams?: readonly string[];
-  /** Of single instances: a step's mean is over the time in which the instance reported, not over the whole step. */
-  readonly isOverReported?: true;
 }
 
 /** A label that the program itself set where it allocates. */
@@ -68,6 +66,8 @@ export interface ProfileQuery extends Window {
   readonly where?: SampleLabel;
   /** Counts only live bytes of these ages, from the age classes that are completely within the range. */
   readonly ages?: { readonly leastMs: Millis; readonly mostMs: Millis };
+  /** What the means are over: {@link WindowProfile.reported}. Left out: the whole window. */
+  readonly over?: "reported";
 }
 
 /** A profile merged over a window: one site per stack and allocator. */
@@ -78,7 +78,9 @@ export interface WindowProfile {
   readonly otherStacks: number;
   /** The number of profiles that were merged. */
   readonly profiles: number;
-  /** Mean over the window of the number of instances with a profile. */
+  /** From the first to the last moment of the window at which a selected process had a profile. Null: none had one. */
+  readonly reported: Window | null;
+  /** Mean of the number of instances with a profile, over the same time as live figures. */
   readonly instances: number;
 }
 
@@ -115,6 +117,8 @@ export interface ProcessLife {
   readonly startedMs: TimeMs;
   /** null: it runs, or its end was not seen. */
   readonly endedMs: TimeMs | null;
+  /** null: it runs, a signal ended it, or its end was not seen. */
+  readonly exitCode: number | null;
   /** Its last reading. */
   readonly lastMs: TimeMs;
   /** When the kernel killed one of its processes for memory, within the window. */
@@ -247,6 +251,7 @@ export interface Store {
   ): Promise<ReadonlyMap<string, readonly SiteReadings[]>>;
   /** Programs recorded by Tidemark that reported RSS in the window, by service and start. */
   lives(window: Window): Promise<ProcessLife[]>;
+  /** A step's mean is over the part of it in which a process of the group reported; null where none did. */
   series(query: SeriesQuery): Promise<SeriesAnswer>;
   profile(query: ProfileQuery): Promise<WindowProfile>;
   /** Mean over the window of the number of instances that reported RSS, with a profile or without. */

@@ -34,12 +34,15 @@ export function DiagnosesPanel({ range, search, wanted }: DiagnosesPanelProps) {
   }
   const { diagnoses } = query.data;
   const leaking = diagnoses.filter(({ leak }) => leak !== undefined).length;
+  const open = diagnoses.filter(({ own }) => own !== undefined).length;
   return (
     <section className="panel" aria-label="Services that leak">
       <div className="toolbar">
         <b>Services</b>
         <span className="note">
           {formatCount(leaking)} of {formatCount(diagnoses.length)} leak
+          {open > 0 &&
+            `; ${formatCount(open)} ${open === 1 ? "is" : "are"} too young to decide, but single processes have a verdict`}
         </span>
       </div>
       <DataTable
@@ -102,14 +105,16 @@ const COLUMNS: readonly Column<FleetDiagnosisJson>[] = [
   {
     id: "growth",
     name: "Growth",
-    title: "Of each instance, with its interval",
+    title: "Of each instance, with its interval; of single processes while nothing is decided",
     track: "210px",
     numeric: true,
-    cell: ({ leak }) =>
+    cell: ({ leak, own }) =>
       leak === undefined
-        ? "–"
+        ? own === undefined
+          ? "–"
+          : `${formatGrowth(own.growthBytesPerHour)} (undecided)`
         : `${formatGrowth(leak.growthBytesPerHour)} (${formatGrowth(leak.low)} … ${formatGrowth(leak.high)})`,
-    order: ({ leak }) => leak?.growthBytesPerHour ?? Number.NaN,
+    order: ({ leak, own }) => leak?.growthBytesPerHour ?? own?.growthBytesPerHour ?? Number.NaN,
   },
   {
     id: "instances",
@@ -118,8 +123,12 @@ const COLUMNS: readonly Column<FleetDiagnosisJson>[] = [
     track: "80px",
     numeric: true,
     wide: true,
-    cell: ({ leak }) =>
-      leak === undefined ? "–" : `${leak.affectedInstances} of ${leak.runningInstances}`,
+    cell: ({ leak, own }) =>
+      leak === undefined
+        ? own === undefined
+          ? "–"
+          : `${own.instances} of ${own.running}`
+        : `${leak.affectedInstances} of ${leak.runningInstances}`,
     order: ({ leak }) => leak?.affectedInstances ?? Number.NaN,
   },
   {
@@ -149,7 +158,9 @@ const COLUMNS: readonly Column<FleetDiagnosisJson>[] = [
     id: "verdict",
     name: "Verdict",
     track: "150px",
-    cell: (row) => <VerdictMark verdict={row.verdict} />,
+    cell: ({ verdict, own }) => (
+      <VerdictMark verdict={own === undefined ? verdict : { ...verdict, kind: own.kind }} />
+    ),
     order: (row) => row.verdict.kind,
   },
   {

@@ -19,7 +19,7 @@ export function InstancePage({ stream, theme, toggleTheme }: PageProps & { strea
   if (report.data === undefined) {
     return (
       <Frame path={[["Services", "/"]]} theme={theme} toggleTheme={toggleTheme}>
-        <Waiting error={report.error} />
+        <Waiting error={about.error ?? report.error} />
       </Frame>
     );
   }

@@ -1,6 +1,6 @@
 /** A button that asks the collectors for the profile of a service, and the outcome of the newest request. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { formatCount, formatWallClock } from "../format/numbers.js";
+import { formatCount, formatMoment } from "../format/numbers.js";
 import { askRequests, requestProfile } from "./frame/api.js";
 
 const FOR_MS = 300_000;
@@ -29,7 +29,7 @@ export function ProfileRequest({ service }: { service: string }) {
       </button>
       {open === null ? null : (
         <span>
-          {`Requested${open.programs === undefined ? "" : ` by ${open.by} for ${formatCount(open.programs.length)} of its programs`} until ${formatWallClock(open.untilMs, true)}: ${formatCount(programs)} with the agent${reasons.length === 0 ? "" : `; ${reasons.join("; ")}`}`}
+          {`Requested${open.programs === undefined ? "" : ` by ${open.by} for ${formatCount(open.programs.length)} of its programs`} until ${formatMoment(open.untilMs)}: ${formatCount(programs)} with the agent${reasons.length === 0 ? "" : `; ${reasons.join("; ")}`}`}
         </span>
       )}
       {change.error === null ? null : <span role="alert">{change.error.message}</span>}

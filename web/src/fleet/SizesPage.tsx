@@ -73,10 +73,11 @@ function Sizes({ document: { sizes, savedBytes, price, marginShare }, ...address
         }
       />
       <p className="note sizes-note">
-        From the two weeks before the end of the chosen time. The limit that a service needs is the
-        99th percentile of the daily peaks of an instance and {formatShare(marginShare)} more; the
-        request covers 95 % of its hours. No collector changes a limit: set it where the service is
-        deployed.
+        From the two weeks before the end of the chosen time. A peak counts memory that the
+        processes of an instance share once (PSS), and is therefore below RSS on other pages. The
+        limit that a service needs is the 99th percentile of the daily peaks of an instance and{" "}
+        {formatShare(marginShare)} more; the request covers 95 % of its hours. No collector changes
+        a limit: set it where the service is deployed.
       </p>
     </section>
   );
@@ -124,7 +125,7 @@ const columnsOf = (price: FleetSizesJson["price"]): readonly Column<ServiceSizeJ
     ...sizeColumn(
       "peak",
       "Peak",
-      "99th percentile of the daily peaks of an instance",
+      "99th percentile of the daily peaks of an instance. Where PSS is known, memory that its processes share counts once, so it is less than RSS",
       (row) => row.peakBytes,
     ),
     wide: true,
@@ -154,8 +155,8 @@ const columnsOf = (price: FleetSizesJson["price"]): readonly Column<ServiceSizeJ
     title: "The peak, and a mark at the limit that it needs",
     track: "minmax(80px, 160px)",
     wide: true,
-    cell: (row) => <UsedBar size={row} />,
-    order: ({ peakBytes, limitBytes }) => peakBytes / limitBytes,
+    cell: (row) => (row.limitBytes > 0 ? <UsedBar size={row} /> : "–"),
+    order: ({ peakBytes, limitBytes }) => (limitBytes > 0 ? peakBytes / limitBytes : Number.NaN),
   },
   {
     id: "saves",

@@ -4,6 +4,7 @@ import * as numbers from "../../../src/model/base/numbers.js";
 export {
   formatDuration,
   formatMilliseconds,
+  formatMoment,
   formatUtcTime,
   formatWallClock,
 } from "../../../src/model/base/numbers.js";

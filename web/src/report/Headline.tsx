@@ -16,12 +16,12 @@ import {
   formatCount,
   formatDuration,
   formatElapsed,
-  formatGrowth,
   formatShare,
 } from "../format/numbers.js";
 import { frameWords } from "../frames/frameNames.js";
 import { ownFrameOf } from "../frames/ownFrames.js";
 import type { Theme } from "../theme/theme.js";
+import { growthFigure } from "./growthFigure.js";
 
 interface HeadlineProps {
   report: ReportDocument;
@@ -102,20 +102,6 @@ function TitleBar({ report, theme, toggleTheme, help }: HeadlineProps) {
   );
 }
 
-/** The rate if the interval excludes zero; the interval in any case. */
-function growthOf({ series, imported }: SummaryJson): { value: string; note: string } {
-  if (isUnknown(imported, "rss")) {
-    return { value: "–", note: "unknown without RSS" };
-  }
-  const { growthLowBytesPerHour: low, growthHighBytesPerHour: high } = series;
-  if (low === undefined || high === undefined) {
-    return { value: "–", note: "window too short to measure growth" };
-  }
-  const range = `${formatGrowth(low).replace(" MiB/h", "")} to ${formatGrowth(high)}`;
-  const value = low <= 0 && high >= 0 ? "not measurable" : formatGrowth(series.growthBytesPerHour);
-  return { value, note: `95 % interval: ${range}` };
-}
-
 function Figures({ report, snapshot }: Pick<HeadlineProps, "report" | "snapshot">) {
   const { summary } = report;
   const { startMs, endMs } = summary.window;
@@ -127,7 +113,7 @@ function Figures({ report, snapshot }: Pick<HeadlineProps, "report" | "snapshot"
   const live = unknown("live") ? null : snapshot && totalLive(snapshot);
   const absentRss = unknown("rss") ? "unknown" : "not recorded";
   const absentLive = unknown("live") ? "unknown" : "no samples";
-  const growth = growthOf(summary);
+  const growth = growthFigure(summary, report.diagnosis?.diagnosis);
   const sampling =
     summary.imported === undefined
       ? `${formatCount(summary.agent.samples)} samples, one in ${formatBytes(summary.agent.periodBytes)}`

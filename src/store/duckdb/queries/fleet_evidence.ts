@@ -22,6 +22,7 @@ import type { RowReader, Rows } from "../row_database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
 import { CARRY_MS, windowValues, within } from "./gauge.js";
 import { framesOfStacks } from "./profile.js";
+import { UNMEASURED } from "./services.js";
 import { byService, processOf, readingsIn, type StoredProcess } from "./stored_process.js";
 
 const MINUTE_MS: Millis = 60_000;
@@ -102,7 +103,7 @@ export async function fleetEvidence(
         FROM metrics GROUP BY series_id),
       requests AS (${requestsSql(metrics, names)})
     SELECT root.*, rss.times, rss.vals, requests.times AS request_times, requests.vals AS request_vals, newest.last_ms, newest.limit_bytes,
-      v.kind, v.limit_bytes AS verdict_limit, h.holders
+      v.kind, v.growth, v.limit_bytes AS verdict_limit, h.holders
     FROM root JOIN rss USING (series_id) JOIN newest USING (series_id) LEFT JOIN requests USING (series_id)
       LEFT JOIN verdicts v ON v.stream = root.stream
       LEFT JOIN verdict_holders h ON h.stream = root.stream
@@ -144,6 +145,9 @@ function evidenceOf(
     requests: readingsIn(row, "request"),
     sites: [],
     kind: row.kind === null || row.kind === undefined ? null : (text("kind") as VerdictKind),
+    ...(row.kind === null || row.kind === undefined || text("kind") === UNMEASURED
+      ? {}
+      : { growthBytesPerHour: Number(row.growth ?? 0) }),
     holders: text("holders") === "" ? [] : (JSON.parse(text("holders")) as LineHolder[]),
   };
 }

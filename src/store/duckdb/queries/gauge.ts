@@ -105,8 +105,8 @@ export function readingsSql(
 interface StepsShape {
   /** An expression of the series `s` and of `m.part`. */
   readonly group: string;
-  /** Each mean is over the time of the step in which the group has readings, not over the whole step. */
-  readonly isOverReported?: boolean;
+  /** The time that a step's mean is over: the whole step, or the part of it in which any series of the group has a reading. */
+  readonly over: "step" | "reported";
 }
 
 /**
@@ -116,26 +116,72 @@ interface StepsShape {
  * Most readings are valid within one step. The others are cut at the limits of steps; to cut all takes twice as long. Groups
  * are joined to the sums of series, not to their readings.
  */
-export function stepsSql(readings: string, { group, isOverReported = false }: StepsShape): string {
+export function stepsSql(readings: string, { group, over }: StepsShape): string {
   const [from, to] = ["$start_ms + step * $step_ms", "$start_ms + (step + 1) * $step_ms"];
-  return `WITH pieces AS MATERIALIZED (
+  const lengthMs = `(least($end_ms, ${to}) - (${from}))`;
+  const cut = (pieces: string) => `
+    SELECT series_id, part, value, first AS step, from_ms, to_ms FROM ${pieces} WHERE first = last
+    UNION ALL
+    SELECT series_id, part, value, step, greatest(from_ms, ${from}) AS from_ms, least(to_ms, ${to}) AS to_ms
+    FROM (SELECT *, unnest(range(first, last + 1)) AS step FROM ${pieces} WHERE first < last)`;
+  const steps = `WITH pieces AS MATERIALIZED (
       SELECT series_id, part, value, from_ms, to_ms, (from_ms - $start_ms) // $step_ms AS first,
         (to_ms - 1 - $start_ms) // $step_ms AS last
       FROM (
         SELECT series_id, part, value, greatest(ts_ms, $start_ms) AS from_ms,
           least(until_ms, $end_ms, $start_ms + $steps * $step_ms) AS to_ms
         FROM (${readings}))
-      WHERE to_ms > from_ms),
+      WHERE to_ms > from_ms)`;
+  if (over === "step") {
+    return `${steps},
+      areas AS (
+        SELECT series_id, part, step, sum(value * (to_ms - from_ms)) AS area
+        FROM (${cut("pieces")}) GROUP BY series_id, part, step)
+      SELECT ${group} AS grp, step, sum(m.area) / ${lengthMs} AS value
+      FROM areas m JOIN series s USING (series_id) GROUP BY grp, step ORDER BY grp, step`;
+  }
+  return `${steps},
     areas AS (
-      SELECT series_id, part, step, sum(value * (to_ms - from_ms)) AS area, sum(to_ms - from_ms) AS ms FROM (
-        SELECT series_id, part, value, first AS step, from_ms, to_ms FROM pieces WHERE first = last
-        UNION ALL
-        SELECT series_id, part, value, step, greatest(from_ms, ${from}), least(to_ms, ${to})
-        FROM (SELECT *, unnest(range(first, last + 1)) AS step FROM pieces WHERE first < last))
-      GROUP BY series_id, part, step)
-    SELECT ${group} AS grp, step, sum(m.area) / ${isOverReported ? "max(m.ms)" : `(least($end_ms, ${to}) - (${from}))`} AS value
-    FROM areas m JOIN series s USING (series_id) GROUP BY grp, step ORDER BY grp, step`;
+      SELECT series_id, part, step, sum(value * (to_ms - from_ms)) AS area, sum(to_ms - from_ms) AS ms,
+        min(from_ms) AS from_ms, max(to_ms) AS to_ms
+      FROM (${cut("pieces")}) GROUP BY series_id, part, step),
+    grouped AS MATERIALIZED (
+      SELECT ${group} AS grp, m.* FROM areas m JOIN series s USING (series_id)),
+    sums AS (
+      SELECT grp, step, sum(area) AS area, max(ms) AS longest_ms FROM grouped GROUP BY grp, step),
+    ${COVERED_SQL(lengthMs, cut)}
+    SELECT sums.grp, sums.step, area / coalesce(covered.ms, longest_ms) AS value
+    FROM sums LEFT JOIN covered ON covered.grp = sums.grp AND covered.step = sums.step ORDER BY 1, 2`;
 }
+
+/**
+ * The time in which any series of a group has a reading, in steps that no single series covers:
+ *
+ *     series 1  ├──────┤     ├──┤
+ *     series 2     ├──────┤
+ *     covered   ├─────────┤  ├──┤
+ *
+ * A series whose readings have a gap in the step counts by its pieces.
+ */
+const COVERED_SQL = (lengthMs: string, cut: (pieces: string) => string) => `
+    partial AS MATERIALIZED (
+      SELECT g.* FROM grouped g JOIN sums ON sums.grp = g.grp AND sums.step = g.step
+      WHERE sums.longest_ms < ${lengthMs.replaceAll("step *", "g.step *").replaceAll("(step +", "(g.step +")}),
+    gapped AS MATERIALIZED (SELECT grp, series_id, part, step FROM partial WHERE ms < to_ms - from_ms),
+    gapped_pieces AS MATERIALIZED (
+      SELECT * FROM pieces WHERE (series_id, part) IN (SELECT (series_id, part) FROM gapped)),
+    spans AS (
+      SELECT grp, step, from_ms, to_ms FROM partial WHERE ms >= to_ms - from_ms
+      UNION ALL
+      SELECT g.grp, g.step, p.from_ms, p.to_ms
+      FROM (${cut("gapped_pieces")}) p JOIN gapped g USING (series_id, part, step)),
+    covered AS (
+      SELECT grp, step, sum(greatest(0, to_ms - greatest(from_ms, coalesce(before_ms, from_ms)))) AS ms
+      FROM (
+        SELECT *, max(to_ms) OVER (PARTITION BY grp, step ORDER BY from_ms, to_ms
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before_ms
+        FROM spans)
+      GROUP BY grp, step)`;
 
 export function selectionSql({ version, stream }: Selection): string {
   return [

@@ -195,7 +195,7 @@ const GAUGE_SQL = ({ profiles, samples, group, where, ofSamples }: FigureParts) 
          SELECT profile_id, sum(live_objects) AS objects FROM ${samples} GROUP BY profile_id
        ) x ON x.profile_id = held.samples_id`
     : held;
-  return stepsSql(readings, { group });
+  return stepsSql(readings, { group, over: "step" });
 };
 
 const SUM_SQL = ({ profiles, samples, group, where, ofSamples }: FigureParts) => `

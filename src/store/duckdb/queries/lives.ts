@@ -2,6 +2,7 @@
 import type { ProcessLife } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
 import type { RowReader } from "../row_database.js";
+import { EXIT_EVENT, exitCodeIn } from "../stream_rows.js";
 import { windowValues } from "./gauge.js";
 
 export async function processLives(database: RowReader, window: Window): Promise<ProcessLife[]> {
@@ -24,10 +25,14 @@ export async function processLives(database: RowReader, window: Window): Promise
           JOIN series s USING (series_id) WHERE s.ended_ms = 0 GROUP BY s.root_id),
       kills AS (
         SELECT s.root_id, list(e.ts_ms ORDER BY e.ts_ms) AS kills FROM ${events} e JOIN series s USING (series_id)
-        WHERE e.kind = 'oom-kill' AND e.ts_ms >= $start_ms AND e.ts_ms < $end_ms GROUP BY s.root_id)
-    SELECT s.stream, s.service, s.version, s.host, s.pod, s.started_ms, s.ended_ms, l.last_ms, k.kills, d.ratio
+        WHERE e.kind = 'oom-kill' AND e.ts_ms >= $start_ms AND e.ts_ms < $end_ms GROUP BY s.root_id),
+      exits AS (
+        SELECT e.series_id, arg_max(e.body, e.ts_ms) AS ended FROM ${events} e
+        WHERE e.kind = '${EXIT_EVENT}' AND e.ts_ms >= $start_ms AND e.ts_ms < $end_ms GROUP BY e.series_id)
+    SELECT s.stream, s.service, s.version, s.host, s.pod, s.started_ms, s.ended_ms, l.last_ms, k.kills, d.ratio, x.ended
     FROM lasts l JOIN series s USING (series_id)
       LEFT JOIN kills k ON k.root_id = s.series_id LEFT JOIN devices d ON d.root_id = s.series_id
+      LEFT JOIN exits x ON x.series_id = s.series_id
     WHERE s.series_id = s.root_id ORDER BY s.service, s.started_ms`,
     windowValues(window),
   );
@@ -39,6 +44,7 @@ export async function processLives(database: RowReader, window: Window): Promise
     pod: String(row.pod),
     startedMs: Number(row.started_ms),
     endedMs: Number(row.ended_ms) || null,
+    exitCode: row.ended === null ? null : exitCodeIn(String(row.ended)),
     lastMs: Number(row.last_ms),
     killsMs:
       row.kills === null

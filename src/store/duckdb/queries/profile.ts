@@ -1,6 +1,6 @@
 /** The flame graph of a window: profiles of many processes, merged by stack. */
 import { addAt, float64At, int32At, uint32At } from "../../../model/base/columns.js";
-import type { TimeMs } from "../../../model/base/units.js";
+import type { Millis, TimeMs } from "../../../model/base/units.js";
 import { Domain, FrameKind } from "../../../model/profile/profile.js";
 import { newSiteTable } from "../../../model/profile/site_columns.js";
 import { ProfileTablesBuilder } from "../../../model/profile/tables_builder.js";
@@ -45,9 +45,16 @@ export async function windowProfile(
     labelSql: query.byLabel === undefined ? "''" : labelSql("$label"),
     service: serviceOf(of),
   };
-  const { rows, instances } = await database.sums.use(async () => {
+  const { rows, instances, reported } = await database.sums.use(async () => {
     const spans = await windowSums(database, query, selected);
-    return { rows: mergedRows(database.sums, spans, query), instances: instancesOf(spans, query) };
+    const reported = reportedOf(spans);
+    const over = query.over === undefined ? query : (reported ?? query);
+    const lengthMs = over.endMs - over.startMs;
+    return {
+      rows: mergedRows(database.sums, spans, lengthMs),
+      instances: instancesOf(spans, lengthMs),
+      reported,
+    };
   });
   const shown = rows.slice(0, query.mostStacks);
   const rest = rows.slice(query.mostStacks);
@@ -59,6 +66,7 @@ export async function windowProfile(
     ...profileOf(query, shown, rest, stacks),
     otherStacks: rest.length,
     profiles: rows.length,
+    reported,
     instances,
   };
 }
@@ -89,15 +97,11 @@ function serviceOf(of: ProfileQuery["of"]): string | null {
   return exact?.value ?? null;
 }
 
-/** Means over the window of live figures, and sums of allocated figures, of one stack and allocator. */
+/** Means over a time of live figures, and sums of allocated figures, of one stack and allocator. */
 type MergedRow = KeptStack & Readonly<Record<(typeof SUMMED)[number], number>>;
 
 /** The largest first. */
-function mergedRows(
-  sums: KeptSums,
-  spans: readonly SpanSums[],
-  { startMs, endMs }: Window,
-): MergedRow[] {
+function mergedRows(sums: KeptSums, spans: readonly SpanSums[], lengthMs: Millis): MergedRow[] {
   const places = new Int32Array(sums.stackCount).fill(-1);
   const stacks: number[] = [];
   for (const span of spans) {
@@ -118,7 +122,6 @@ function mergedRows(
       }
     }
   }
-  const lengthMs = endMs - startMs;
   return stacks
     .map((stack, at) => ({
       ...sums.stackAt(stack),
@@ -138,7 +141,7 @@ function mergedRows(
 }
 
 /** An instance counts from the first to the last moment at which one of its processes has a profile. */
-function instancesOf(spans: readonly SpanSums[], { startMs, endMs }: Window): number {
+function instancesOf(spans: readonly SpanSums[], lengthMs: Millis): number {
   const lives = new Map<bigint, readonly [TimeMs, TimeMs]>();
   let ms = 0;
   for (const span of spans) {
@@ -151,7 +154,20 @@ function instancesOf(spans: readonly SpanSums[], { startMs, endMs }: Window): nu
   for (const [from, to] of lives.values()) {
     ms += to - from;
   }
-  return ms / (endMs - startMs);
+  return ms / lengthMs;
+}
+
+/** From the first to the last moment at which an instance has a profile; of a merged tier, whole spans are known. */
+function reportedOf(spans: readonly SpanSums[]): Window | null {
+  let [startMs, endMs] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const span of spans) {
+    const merged = span.mergedMs > 0 ? [[span.startMs, span.endMs] as const] : [];
+    for (const [from, to] of [...span.lives.values(), ...merged]) {
+      startMs = Math.min(startMs, from);
+      endMs = Math.max(endMs, to);
+    }
+  }
+  return startMs < endMs ? { startMs, endMs } : null;
 }
 
 interface StoredFrame {

@@ -25,7 +25,7 @@ const GROUP_COLUMNS: Readonly<Record<SeriesGroup, string>> = {
   part: "m.part",
 };
 
-/** A gauge over time. */
+/** A gauge over time. The mean of a step is over the part of it in which the group reported. */
 export async function seriesAnswer(database: RowReader, query: SeriesQuery): Promise<SeriesAnswer> {
   const steps = stepsOf(query, query.stepMs);
   const of = ofSeries(query);
@@ -41,8 +41,7 @@ export async function seriesAnswer(database: RowReader, query: SeriesQuery): Pro
     metrics: query.name === "liveBytes" ? withReceived(database, reach, need.of, metrics) : metrics,
     where: of.sql,
   });
-  const { by, isOverReported = false } = query;
-  const sql = stepsSql(readings, { group: GROUP_COLUMNS[by], isOverReported });
+  const sql = stepsSql(readings, { group: GROUP_COLUMNS[query.by], over: "reported" });
   const rows = await database.query(sql, {
     ...windowValues(query),
     first_ms: BigInt(reach.firstMs),
@@ -89,7 +88,10 @@ export async function runningInstances(
   const metrics = metricsIn(database, reach, need);
   const readings = readingsSql("rssBytes", { metrics, where: sql });
   const [row] = await database.query(
-    stepsSql(`SELECT * REPLACE (CAST(1 AS DOUBLE) AS value) FROM (${readings})`, { group: "''" }),
+    stepsSql(`SELECT * REPLACE (CAST(1 AS DOUBLE) AS value) FROM (${readings})`, {
+      group: "''",
+      over: "step",
+    }),
     {
       ...windowValues(window),
       first_ms: BigInt(reach.firstMs),

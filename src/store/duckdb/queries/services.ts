@@ -370,7 +370,7 @@ async function sparklinesOf(
   const metrics = metricsIn(database, reach, { names: metricNames("rssBytes"), of: where });
   const readings = readingsSql("rssBytes", { metrics, where });
   const count = stepsOf(window, stepMs);
-  const rows = await database.query(stepsSql(readings, { group: "s.service" }), {
+  const rows = await database.query(stepsSql(readings, { group: "s.service", over: "reported" }), {
     ...windowValues(window),
     first_ms: BigInt(reach.firstMs),
     ...stepValues(stepMs, count),

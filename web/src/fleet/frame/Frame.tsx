@@ -1,10 +1,10 @@
 /** The frame of every page: path, range of time, colours; and what is shown instead of a page. */
-import { type FormEvent, type ReactNode, useState } from "react";
+import { type FormEvent, type ReactNode, useRef, useState } from "react";
 import { Link, useSearch } from "wouter";
 import { partialSentence } from "../../../../src/model/wire/partial.js";
 import { formatWallClock } from "../../format/numbers.js";
 import type { Theme } from "../../theme/theme.js";
-import { setToken, TokenNeeded } from "./api.js";
+import { NotFound, setToken, TokenNeeded } from "./api.js";
 import { usePartial } from "./partial.js";
 import { type ChosenRange, SPANS, withRange } from "./timeRange.js";
 
@@ -106,8 +106,11 @@ function Spans({ span, range, change }: NonNullable<FrameProps["chosen"]>) {
   );
 }
 
-/** Shown in place of a page that is still loading or cannot be shown. */
-export function Waiting({ error }: { error: Error | null }) {
+/** Shown in place of a page that is still loading or cannot be shown. An error stays while the page is requested again. */
+export function Waiting({ error: newest }: { error: Error | null }) {
+  const last = useRef(newest);
+  last.current = newest ?? last.current;
+  const error = last.current;
   if (error instanceof TokenNeeded) {
     return <TokenForm line={error.message} />;
   }
@@ -115,7 +118,13 @@ export function Waiting({ error }: { error: Error | null }) {
     <p className="empty">Asking the server…</p>
   ) : (
     <p className="empty" role="alert">
-      {error.message}
+      {error instanceof NotFound ? (
+        <>
+          There is nothing here: {error.message}. <Link href="/">All services</Link>
+        </>
+      ) : (
+        error.message
+      )}
     </p>
   );
 }

@@ -62,6 +62,9 @@ import type { TimeRange } from "./timeRange.js";
 /** The server requires a token, or refused this one. */
 export class TokenNeeded extends Error {}
 
+/** The server has nothing of this name. */
+export class NotFound extends Error {}
+
 export interface MergedProfile {
   readonly tables: ProfileTables;
   readonly snapshot: ProfileSnapshot;
@@ -282,7 +285,13 @@ async function send(
     throw new TokenNeeded(`This server requires a token with the scope ${scope}.`);
   }
   if (!response.ok) {
-    const { error } = (await response.json().catch(() => ({}))) as { error?: string };
+    const { error, what } = (await response.json().catch(() => ({}))) as {
+      error?: string;
+      what?: string;
+    };
+    if (response.status === 404 && what !== undefined) {
+      throw new NotFound(what);
+    }
     throw new Error(
       error?.replace(/^TM-E\d+ /, "") ?? `The server answers with ${response.status}.`,
     );
