@@ -64,6 +64,12 @@ static void leave_out_threads_and_forks(int fd) {
     setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
 }
 
+/* The answer to a request goes to every listener of the host, as events do. Ours carries this number plus one, so that a guard
+ * in another pid namespace, which gets no answer of its own, does not take another listener's for it: the pids of its
+ * events would be those of other processes. */
+static uint32_t own_request;
+static bool is_answered;
+
 static int listen_to_kernel(void) {
     int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_CONNECTOR);
     if (fd < 0)
@@ -72,10 +78,13 @@ static int listen_to_kernel(void) {
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) < 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
     leave_out_threads_and_forks(fd);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    own_request = ((uint32_t)getpid() << 16) ^ (uint32_t)now.tv_nsec;
     struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
     struct listen_request request = {
         .head = {.nlmsg_len = sizeof request, .nlmsg_type = NLMSG_DONE},
-        .connector = {.id = {CN_IDX_PROC, CN_VAL_PROC}, .len = sizeof request.operation},
+        .connector = {.id = {CN_IDX_PROC, CN_VAL_PROC}, .ack = own_request, .len = sizeof request.operation},
         .operation = PROC_CN_MCAST_LISTEN,
     };
     if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
@@ -107,6 +116,7 @@ static bool print_event(const struct proc_event *event) {
             printf("refused %u\n", event->event_data.ack.err);
             return false;
         }
+        is_answered = true;
         puts("ready");
         break;
     case PROC_EVENT_EXEC:
@@ -132,7 +142,9 @@ static bool print_messages(const char *buffer, size_t length) {
             continue;
         struct proc_event event = {0}; /* older kernels send fewer bytes */
         memcpy(&event, message->data, message->len < sizeof event ? message->len : sizeof event);
-        if (!print_event(&event))
+        bool is_own_answer = event.what == PROC_EVENT_NONE && message->ack == own_request + 1;
+        bool is_event = event.what != PROC_EVENT_NONE && is_answered;
+        if ((is_own_answer || is_event) && !print_event(&event))
             return false;
     }
     return true;
