@@ -206,6 +206,17 @@ describe("figures of the whole run", () => {
     expect(summarize(lived(2_000), "end").processes).toHaveLength(2);
   });
 
+  test("a brief shell that started Python is listed, so that the tree has no gap", () => {
+    const [root, shell] = small.processes;
+    const brief = { ...present(shell), startedMs: START_MS, endedMs: START_MS + 300 };
+    const python = { ...present(root), pid: 102, parentPid: brief.pid };
+    const tree = smallWith({
+      processes: [present(root), brief, python],
+      series: [...small.series, present(small.series[0])],
+    });
+    expect(summarize(tree, "end").processes.map(({ pid }) => pid)).toEqual([100, 101, 102]);
+  });
+
   test("no number is NaN, and everything is JSON", () => {
     for (const moment of ["end", "peak"] as const) {
       const text = JSON.stringify(summarize(small, moment));

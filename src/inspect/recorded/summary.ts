@@ -54,6 +54,7 @@ export function summarize(
   const [profile, peak] = [profileOf(moment), profileOf("peak")];
   const root = recording.series[0];
   const rootProcess = recording.processes[0];
+  const steps = launcherSteps(recording);
   return {
     schema: "tidemark.summary/1",
     target: {
@@ -74,7 +75,7 @@ export function summarize(
     ...treePss(recording),
     processes: recording.processes.flatMap((process, index) => {
       const series = recording.series[index];
-      if (isOfLauncher(recording, index)) {
+      if (steps.has(index)) {
         return [];
       }
       const row = {
@@ -110,18 +111,30 @@ export function summarize(
   };
 }
 
-/** A program that never ran Python and passed. The recorded program itself is never left out. */
-function isOfLauncher({ processes, series, endMs }: Recording, index: number): boolean {
-  const [process, own] = [processes[index], series[index]];
-  return (
-    process !== undefined &&
-    own !== undefined &&
-    index > 0 &&
-    process.python === "" &&
-    process.endedMs !== null &&
-    process.endedMs < endMs &&
-    isPassing({ ...process, series: own })
-  );
+/**
+ * Numbers of the programs that never ran Python and passed: steps of a launcher. A program that started one that is listed
+ * is listed, too; the recorded program always is.
+ */
+function launcherSteps({ processes, series, endMs }: Recording): ReadonlySet<number> {
+  const steps = new Set<number>();
+  const parents = new Set<Pid>();
+  for (const [index, process] of [...processes.entries()].reverse()) {
+    const own = series[index];
+    const isStep =
+      index > 0 &&
+      own !== undefined &&
+      process.python === "" &&
+      process.endedMs !== null &&
+      process.endedMs < endMs &&
+      !parents.has(process.pid) &&
+      isPassing({ ...process, series: own });
+    if (isStep) {
+      steps.add(index);
+    } else {
+      parents.add(process.parentPid);
+    }
+  }
+  return steps;
 }
 
 function membersIn({ processes, series }: Recording): number {
@@ -382,7 +395,8 @@ function inexact(recording: Recording): string[] {
 /** Only if an agent was meant to run; otherwise a limit already gives the reason. */
 function unprofiled(recording: Recording): string[] {
   const { meta } = recording;
-  const processes = recording.processes.filter((_, index) => !isOfLauncher(recording, index));
+  const steps = launcherSteps(recording);
+  const processes = recording.processes.filter((_, index) => !steps.has(index));
   const without = processes.filter((process) => !process.profiled);
   if (meta.periodBytes === 0 || without.length === 0) {
     return [];

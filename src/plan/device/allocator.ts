@@ -51,26 +51,39 @@ const LASTING: readonly PlanPartName[] = [
   "unused kv cache",
 ];
 
+/** Where the figures come from. */
+const TORCH = {
+  workspace: "torch.cuda: CUBLAS_WORKSPACE_CONFIG, 8.125 MiB, 32 MiB from Hopper on; 1 MiB for Lt",
+  fragmentation: "CUDACachingAllocator.cpp: 512 B blocks, segments of 2 MiB, 20 MiB or one tensor",
+};
+const LLAMA_CPP = {
+  workspace: "assumed: cuBLAS, for products that llama.cpp's own kernels do not compute",
+  fragmentation: "assumed: few buffers, each allocated once",
+};
+
 interface AllocatorFacts {
   readonly gpu: Gpu;
   /** Threads that compute products: autograd's backward pass has its own. */
   readonly threads: 1 | 2;
   /** Memory of libraries that allocate by themselves (NCCL). */
   readonly outsideBytes: Bytes;
+  /** llama.cpp has no caching allocator; absent: torch. */
+  readonly isLlamaCpp?: boolean;
   /** Share of the tensors by which a replay of the step reserved more than it allocated; absent for serving. */
   readonly replayedGaps?: number;
 }
 
 export function allocatorParts(
   parts: readonly PlanPartJson[],
-  { gpu, threads, outsideBytes, replayedGaps }: AllocatorFacts,
+  { gpu, threads, outsideBytes, isLlamaCpp = false, replayedGaps }: AllocatorFacts,
 ): PlanPartJson[] {
+  const sources = isLlamaCpp ? LLAMA_CPP : TORCH;
   const made = [
     part("workspace", threads * gpu.workspaceBytes, 0.6, {
       formula: `cuBLAS and cuBLASLt workspaces${threads === 2 ? ", of the forward and of the backward thread" : ""}`,
-      source: "torch.cuda: CUBLAS_WORKSPACE_CONFIG, 8.125 MiB, 32 MiB from Hopper on; 1 MiB for Lt",
+      source: sources.workspace,
     }),
-    fragmentationPart(parts, replayedGaps),
+    fragmentationPart(parts, sources.fragmentation, replayedGaps),
     contextPart(gpu),
   ];
   if (outsideBytes > 0) {
@@ -85,10 +98,13 @@ export function allocatorParts(
   return made;
 }
 
-function fragmentationPart(parts: readonly PlanPartJson[], replayed?: number): PlanPartJson {
+function fragmentationPart(
+  parts: readonly PlanPartJson[],
+  source: string,
+  replayed?: number,
+): PlanPartJson {
   const sum = (wanted: (name: PlanPartName) => boolean): Bytes =>
     parts.reduce((total, each) => total + (wanted(each.part) ? each.bytes : 0), 0);
-  const source = "CUDACachingAllocator.cpp: 512 B blocks, segments of 2 MiB, 20 MiB or one tensor";
   if (replayed === undefined) {
     const gaps =
       sum((name) => !LASTING.includes(name)) * GAPS +

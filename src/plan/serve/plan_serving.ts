@@ -253,6 +253,7 @@ function withCache(
         gpu,
         threads: 1,
         outsideBytes: outside,
+        isLlamaCpp: engine === "llama.cpp",
         ...(replayed === null ? {} : { replayedGaps: replayed }),
       },
     ),
