@@ -82,8 +82,9 @@ describe("a limit on the peak", () => {
     expect(lines).toEqual([
       "Gate      peak, at most 50.0 MiB: failed",
       expect.stringMatching(/^Measured {2}\d.* MiB RSS, over 50\.0 MiB$/),
-      expect.stringMatching(/^Line {6}load block\.py:3 \(60\.0 MiB\)$/),
-      expect.stringMatching(/^Holder {4}60\.0 MiB of it live at the end$/),
+      // A small block of the same line may be sampled, too.
+      expect.stringMatching(/^Line {6}load block\.py:3 \(60\.[01] MiB\)$/),
+      expect.stringMatching(/^Holder {4}60\.[01] MiB of it live at the end$/),
       "Next      tidemark summary over.tidemark --at peak",
     ]);
     const next = await execute([tidemark, "summary", "over.tidemark", "--at", "peak"], {

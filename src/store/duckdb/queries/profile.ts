@@ -157,12 +157,19 @@ function instancesOf(spans: readonly SpanSums[], lengthMs: Millis): number {
   return ms / lengthMs;
 }
 
-/** From the first to the last moment at which an instance has a profile; of a merged tier, whole spans are known. */
+const DAY_MS: Millis = 86_400_000;
+
+/**
+ * From the first to the last moment at which an instance has a profile. Whole days count from their start to their end, as
+ * their merged tiers know no more: the answer must not change when a day is merged.
+ */
 function reportedOf(spans: readonly SpanSums[]): Window | null {
   let [startMs, endMs] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const span of spans) {
-    const merged = span.mergedMs > 0 ? [[span.startMs, span.endMs] as const] : [];
-    for (const [from, to] of [...span.lives.values(), ...merged]) {
+    const isEmpty = span.mergedMs === 0 && span.lives.size === 0;
+    const isWhole = span.mergedMs > 0 || span.endMs - span.startMs >= DAY_MS;
+    const known = isWhole && !isEmpty ? [[span.startMs, span.endMs] as const] : span.lives.values();
+    for (const [from, to] of known) {
       startMs = Math.min(startMs, from);
       endMs = Math.max(endMs, to);
     }
