@@ -36,6 +36,9 @@ const FLAGS = [
   "--disable-sync",
 ];
 
+/** How long a page may take for anything: as long as a poll (vitest.config.ts), for a first page on a busy machine. */
+const PATIENCE_MS = 100_000;
+
 interface Executable {
   readonly path: string;
   /** Added to the browser's environment. */
@@ -45,12 +48,19 @@ interface Executable {
 /** Starts a headless browser; the caller closes it. */
 export async function launchBrowser(): Promise<Browser> {
   const executable = systemBrowser() ?? (await packagedBrowser());
-  return chromium.launch({
+  const browser = await chromium.launch({
     executablePath: executable.path,
     headless: true,
     args: FLAGS,
     env: { ...(process.env as Record<string, string>), ...executable.environment },
   });
+  const newContext = browser.newContext.bind(browser);
+  browser.newContext = async (options) => {
+    const context = await newContext(options);
+    context.setDefaultTimeout(PATIENCE_MS);
+    return context;
+  };
+  return browser;
 }
 
 function systemBrowser(): Executable | undefined {
