@@ -18,7 +18,12 @@ import {
 } from "../model/base/numbers.js";
 import type { Bytes } from "../model/base/units.js";
 import type { GateJson, GateName } from "../model/documents/check_document.js";
-import type { DiagnosisJson, VerdictKind } from "../model/documents/diagnosis_document.js";
+import {
+  CALM_KINDS,
+  type DiagnosisJson,
+  LEAK_KINDS,
+  type VerdictKind,
+} from "../model/documents/diagnosis_document.js";
 import { ownFrame } from "../model/documents/own_code.js";
 import { type Baseline, siteName } from "./baseline.js";
 import {
@@ -37,21 +42,6 @@ export interface Gates {
   readonly baseline?: Baseline;
   readonly allowUndecided: boolean;
 }
-
-/** Verdicts about something that is never released. */
-const LEAKS = new Set<VerdictKind>([
-  "python-leak",
-  "cycle-garbage",
-  "native-leak",
-  "graph-retention",
-  "file-growth",
-  "shm-growth",
-  "child-growth",
-  "gpu-leak",
-  "handle-leak",
-]);
-/** Verdicts about growth that ends by itself. */
-const CALM = new Set<VerdictKind>(["steady", "warm-up", "cache-plateau"]);
 
 const MS_PER_HOUR = 3_600_000;
 /** A heap with requests of random sizes adds about half as much in the last third of a run, however long it is. */
@@ -143,7 +133,7 @@ function growthGate(gate: GateName, limit: number, measured: Measured): Judged {
     const reason = compared(what, growth, limit, formatGrowth(limit));
     return { ...figures, fails: false, decided: true, reason };
   }
-  if (isOver && CALM.has(kind) && !goesOn(growth, limit, kind)) {
+  if (isOver && CALM_KINDS.has(kind) && !goesOn(growth, limit, kind)) {
     const reason = `${what}, but ${whyCalm(growth, limit)}: ${summary}`;
     return { ...figures, fails: false, decided: true, reason };
   }
@@ -186,7 +176,7 @@ function leakGate({ diagnosis, growth: measured }: Measured): Judged {
   if (verdict.kind === "insufficient-evidence") {
     return { ...figures, fails: false, decided: false, reason: verdict.summary };
   }
-  const fails = LEAKS.has(verdict.kind);
+  const fails = LEAK_KINDS.has(verdict.kind);
   return {
     ...figures,
     fails,

@@ -3,7 +3,7 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, afterEach, expect, test } from "vitest";
 import type { ServiceJson } from "../../src/model/documents/fleet_document.js";
 import { streamBytes } from "../../src/recording/streams.fixture.js";
 import { removeScratch, scratch, until } from "../run.js";
@@ -15,6 +15,8 @@ const DAYS = 6;
 const KILLS = 5;
 const MIDNIGHT = Math.floor(Date.now() / DAY) * DAY - (DAYS + 2) * DAY;
 
+let running: RunningServer | null = null;
+afterEach(() => running?.kill());
 afterAll(removeScratch);
 
 const given = Array.from({ length: DAYS }, (_, day) => {
@@ -77,8 +79,11 @@ test("a server that is killed while it rolls days up loses and doubles nothing",
   const tiers = (raw: string, ten: string, hour: string) =>
     writeFileSync(config, `tiers: {raw: ${raw}, 10m: ${ten}, 1h: ${hour}}\n`);
   tiers("100d", "100d", "100d");
-  const options = ["--config", config];
-  let server = await startServer(folder, { options });
+  const start = async () => {
+    running = await startServer(folder, { options: ["--config", config] });
+    return running;
+  };
+  let server = await start();
   for (const bytes of given) {
     expect((await post(server.url, bytes)).status).toBe(200);
   }
@@ -101,7 +106,7 @@ test("a server that is killed while it rolls days up loses and doubles nothing",
     tiers(...(ages as [string, string, string]));
     const begin = tiersIn(folder);
     for (let kill = 0; kill < KILLS; kill++) {
-      server = await startServer(folder, { options });
+      server = await start();
       // The last time as soon as a day has been moved; how soon that is depends on the machine.
       await (kill === KILLS - 1
         ? until(() => tiersIn(folder) !== begin)
@@ -109,7 +114,7 @@ test("a server that is killed while it rolls days up loses and doubles nothing",
       await server.kill();
       seen.add(tiersIn(folder));
     }
-    server = await startServer(folder, { options });
+    server = await start();
     expect(await totals(server)).toEqual(before);
     const tier = ["10m", "1h", "1d"][at] as string;
     await expect

@@ -7,10 +7,11 @@ import {
   formatShare,
   formatSignedBytes,
 } from "../../model/base/numbers.js";
-import type {
-  AdviceJson,
-  DiagnosisJson,
-  SuspectJson,
+import {
+  type AdviceJson,
+  CALM_KINDS,
+  type DiagnosisJson,
+  type SuspectJson,
 } from "../../model/documents/diagnosis_document.js";
 import { shareBase } from "../../model/documents/share_base.js";
 import { remainingEvidence, verdictText } from "../../model/documents/verdict_text.js";
@@ -25,7 +26,6 @@ const LABEL_WIDTH = 11;
 const BAR_WIDTH = 12;
 
 /** Harmless verdicts are green, leaks red, and undecided ones yellow. */
-const CALM = new Set<string>(["steady", "warm-up", "cache-plateau"]);
 
 export function printDiagnosis(
   screen: Screen,
@@ -64,7 +64,7 @@ export function printVerdict(
   { verdict, growth, alsoFound = [] }: DiagnosisJson,
 ): void {
   const { paint } = screen;
-  const colour = CALM.has(verdict.kind)
+  const colour = CALM_KINDS.has(verdict.kind)
     ? paint.green
     : verdict.kind === "insufficient-evidence"
       ? paint.yellow

@@ -135,7 +135,7 @@ function printFits(screen: Screen, plan: PlanJson): void {
           : `; largest ${what} at this length: ${mostOf(fits.maxBatch)}; longest length at this ${batch}: ${longest} tokens${end}`;
   screen.line(`  ${verdict} on ${device}${most}`);
   if (!isSure) {
-    const planned = `of ${formatBytes(fits.deviceBytes)}, it takes ${interval}; batch and length are for the middle of that interval`;
+    const planned = `it takes ${interval} of the device's ${formatBytes(fits.deviceBytes)}; the largest batch and length are for the middle of that interval`;
     for (const line of screen.wrap(planned, 2)) {
       screen.line(`  ${line}`);
     }

@@ -2,7 +2,7 @@
 import { diagnoseRecording } from "../../inspect/index.js";
 import { threadCpu } from "../../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
-import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
+import { CALM_KINDS, type DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { openRecording } from "../../record/index.js";
 
@@ -32,7 +32,6 @@ const LEAST_GROWTH: Bytes = 2 ** 20;
 /** If more programs than this end at the same time, the others get no last verdict. */
 const MOST_ENDED = 20;
 /** Reported only after another kind. */
-const CALM: ReadonlySet<string> = new Set(["steady", "warm-up", "cache-plateau"]);
 
 interface Course {
   dueMs: Millis;
@@ -100,7 +99,7 @@ async function diagnose(
 ): Promise<void> {
   try {
     const { verdict } = await diagnoseRecording(openRecording(path), async () => {});
-    const kind = CALM.has(verdict.kind) ? "" : verdict.kind;
+    const kind = CALM_KINDS.has(verdict.kind) ? "" : verdict.kind;
     if (verdict.kind !== "insufficient-evidence") {
       const isNews = kind !== course.kind || (isFinal && kind !== "");
       course.kind = kind;

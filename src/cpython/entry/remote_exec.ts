@@ -42,7 +42,7 @@ const LONGEST_UNDO_MS = 1_000;
 /** How long to wait once the process has begun to execute it; an import from a slow disk is not a refusal. */
 const LONGEST_WORK_MS = 60_000;
 /** How long to wait for the process to close the answer it gave; someone may have stopped it right then. */
-const LONGEST_CLOSING_MS = 1_000;
+const LONGEST_CLOSING_MS = 10_000;
 
 /** Begins the guard's refusals about the main thread's state (agent/guard/hold_call.c). */
 const OF_MOMENT = "its main thread";
@@ -251,8 +251,10 @@ class RemoteExec {
     return undone;
   }
 
-  /** Does something while the process is paused, or nothing if it could not be stopped in time. `work`: true if it runs our
-   * code now, so that nothing has to be described. */
+  /**
+   * Does something while the process is paused, or nothing if it could not be stopped in time. `work`: true if the process
+   * runs our code now, so that nothing has to be described.
+   */
   async #standing(
     work: (standing: Standing) => boolean | Promise<boolean>,
     until = this.#deadline,

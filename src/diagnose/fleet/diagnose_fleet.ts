@@ -130,7 +130,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   };
 }
 
-/** The newest version decides. What an older one did is over, unless it still runs, or the newest has run too short. */
+/** The newest version decides. What an older one did is over, unless it still runs, or the newest has not run long enough. */
 function accusedOf(versions: readonly JudgedVersion[], endMs: number): JudgedVersion | null {
   const last = versions.findLast(
     ({ growth }) => growth !== null && growth.shape !== "short" && growth.shape !== "undecided",

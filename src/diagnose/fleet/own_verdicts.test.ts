@@ -26,7 +26,7 @@ test("the verdict of the process is shown until that of the service, which needs
   expect(found.verdict.kind).toBe("insufficient-evidence");
   expect(found.own).toEqual({ ...leaking, instances: 1, running: 1 });
   expect(found.verdict.summary).not.toContain("too few readings");
-  expect(found.verdict.summary).toContain("has run too short for the fleet's verdict");
+  expect(found.verdict.summary).toContain("has not run long enough for the fleet's verdict");
   expect(found.limits.join(" ")).toContain("No memory limit of its processes is known.");
 });
 

@@ -3,17 +3,9 @@
  * within hours: until then, the answer about the service names what is known about its processes.
  */
 import type { TimeMs } from "../../model/base/units.js";
-import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
+import { callsForAction, type VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { FleetOwnVerdictJson } from "../../model/documents/fleet_diagnosis_document.js";
 import type { FleetProcess } from "./fleet_evidence.js";
-
-/** Kinds that call for nothing. */
-export const CALM: ReadonlySet<VerdictKind> = new Set([
-  "steady",
-  "warm-up",
-  "cache-plateau",
-  "insufficient-evidence",
-]);
 
 /** Of the processes that run: the kind that most of them have, of those that call for something. null: none has one. */
 export function ownVerdict(
@@ -34,7 +26,7 @@ export function ownVerdict(
 export function commonKind(processes: readonly FleetProcess[]): VerdictKind | null {
   const counts = new Map<VerdictKind, number>();
   for (const { kind } of processes) {
-    if (kind !== null && !CALM.has(kind)) {
+    if (kind !== null && callsForAction(kind)) {
       counts.set(kind, (counts.get(kind) ?? 0) + 1);
     }
   }

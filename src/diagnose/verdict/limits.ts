@@ -1,8 +1,7 @@
-import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
+import { CALM_KINDS, type VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { Evidence } from "../evidence/evidence.js";
 
 /** Verdicts that accuse nothing, so nothing about holders is missing. */
-const CALM: ReadonlySet<VerdictKind> = new Set(["steady", "warm-up", "cache-plateau"]);
 /** The recorder has noted why there are none. */
 const NOTED = /^(?:No holders were looked up|The holders of growing sites)/;
 
@@ -25,7 +24,7 @@ export function missingEvidence(
             ? "No agent ran, so allocation sites are not known."
             : `The file of ${importedFrom} contains no allocation sites.`,
         ]),
-    ...(holders.length > 0 || CALM.has(kind) || limits.some((limit) => NOTED.test(limit))
+    ...(holders.length > 0 || CALM_KINDS.has(kind) || limits.some((limit) => NOTED.test(limit))
       ? []
       : [
           importedFrom === undefined

@@ -4,10 +4,11 @@
  * share of that memory.
  */
 import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
-import type {
-  AdviceJson,
-  DiagnosisJson,
-  SuspectJson,
+import {
+  type AdviceJson,
+  callsForAction,
+  type DiagnosisJson,
+  type SuspectJson,
 } from "../../model/documents/diagnosis_document.js";
 import { ownFrame } from "../../model/documents/own_code.js";
 import type { Evidence, MemoryEndEvidence } from "../evidence/evidence.js";
@@ -16,12 +17,6 @@ import type { SiteHistory } from "../sites/site_history.js";
 import { adviceById } from "../wording/advice.js";
 import { frameText } from "../wording/words.js";
 
-const CALM: ReadonlySet<string> = new Set([
-  "steady",
-  "warm-up",
-  "cache-plateau",
-  "insufficient-evidence",
-]);
 /** A leak must hold this share of the live bytes at the end to count as the cause. */
 const FAIR_SHARE = 0.25;
 const LEAST_SHARE = 0.03;
@@ -46,7 +41,7 @@ export function withMemoryEnd(document: DiagnosisJson, observations: Observation
   const accused = document.suspects.reduce((sum, { liveBytes }) => sum + liveBytes, 0);
   const { kind } = document.verdict;
   const stands =
-    !CALM.has(kind) && (document.suspects.length === 0 || accused >= FAIR_SHARE * total);
+    callsForAction(kind) && (document.suspects.length === 0 || accused >= FAIR_SHARE * total);
   const filled = sites.map(({ site, bytes }, i) => suspectOf(document, site, bytes, total, i + 1));
   const suspects = stands && document.suspects.length > 0 ? document.suspects : filled;
   const summary = stands

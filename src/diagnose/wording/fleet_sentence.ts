@@ -104,7 +104,7 @@ export function fleetSummary(
     case "filling":
       return `${name} filled up and approaches a level.${step}`;
     case "short":
-      return `${name} has run too short for the fleet's verdict.`;
+      return `${name} has not run long enough for the fleet's verdict.`;
     default:
       return about.loadBytes > LEAST_OF_LEVEL * about.levelBytes
         ? `${name} does not grow: its memory follows the request rate, by up to ${formatBytes(about.loadBytes)} on each instance.${step}`

@@ -24,6 +24,29 @@ export const VERDICT_KINDS = [
   "insufficient-evidence",
 ] as const;
 export type VerdictKind = (typeof VERDICT_KINDS)[number];
+/** Verdicts about something that is never released. `string`: a stored verdict may be of a kind that is not known here. */
+export const LEAK_KINDS: ReadonlySet<string> = new Set<VerdictKind>([
+  "python-leak",
+  "cycle-garbage",
+  "native-leak",
+  "graph-retention",
+  "file-growth",
+  "shm-growth",
+  "child-growth",
+  "gpu-leak",
+  "handle-leak",
+]);
+/** Verdicts about memory that does not grow, or whose growth ends by itself. */
+export const CALM_KINDS: ReadonlySet<string> = new Set<VerdictKind>([
+  "steady",
+  "warm-up",
+  "cache-plateau",
+]);
+
+/** Whether a verdict names something to do. */
+export function callsForAction(kind: string): boolean {
+  return kind !== "insufficient-evidence" && !CALM_KINDS.has(kind);
+}
 
 export interface AdviceJson {
   /** "TM-A003", as in docs/advice.md. */

@@ -90,14 +90,15 @@ export interface FleetNeededJson {
   ranMs: Millis;
 }
 
-/** What the diagnoses of the single processes that run say, while that of the service is open. */
+/** What the diagnoses of the running processes say while that of the service is open. */
 export interface FleetOwnVerdictJson {
-  /** The most frequent one that calls for something. */
+  /** The most frequent kind that calls for action. */
   kind: VerdictKind;
-  /** Running instances with this verdict, and all that run. */
+  /** Running instances with this verdict. */
   instances: number;
+  /** All running instances. */
   running: number;
-  /** Sum over these instances, as far as it was measured. */
+  /** Sum over the instances with this verdict whose growth was measured. */
   growthBytesPerHour: number;
 }
 

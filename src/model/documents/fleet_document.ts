@@ -121,7 +121,7 @@ export interface DiffSideJson {
   endMs: TimeMs;
   /** Mean number of instances with a profile, from the first to the last moment of the window at which one had one. */
   instances: number;
-  /** Set if no stored process is selected, whenever it ran. */
+  /** Set if the selection matches no stored process, in this window or any other. */
   isUnknown?: true;
   /** Of all stacks, in bytes or objects; divided by {@link instances} with `per` "instance". */
   total: number;

@@ -10,8 +10,8 @@ interface Block {
 }
 
 /**
- * What a unit needs beyond the one before it is a block of its own. Version 2 of FSDP gathers into a buffer of another
- * stream and copies from it; version 1 keeps the gathered weights there.
+ * A unit that needs more than the previous one gets another block for the difference. Version 2 of FSDP gathers into a
+ * buffer of another stream and copies from it; version 1 keeps the gathered weights in that stream.
  */
 export class Gathers {
   readonly #blocks: Block[] = [];

@@ -92,7 +92,7 @@ export interface Unit {
   copy: UnitCopy | null;
 }
 
-/** What a unit has in place of what the operations of the unit name of which it is a copy. */
+/** How a copy of a unit differs from the original, whose operations it shares: in its input and its storages. */
 export interface UnitCopy {
   readonly originalInput: Storage;
   readonly input: Storage;

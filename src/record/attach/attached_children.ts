@@ -70,7 +70,8 @@ async function arm(pid: Pid, options: ArmOptions, signal: AbortSignal): Promise<
   }
   try {
     const { status, stood, entered } = await armAgent(pid, options, {
-      ...{ waitMs: LONGEST_WAIT, signal },
+      waitMs: LONGEST_WAIT,
+      signal,
     });
     return stood && status.pool !== options.poolPath
       ? "it belongs to another recording"

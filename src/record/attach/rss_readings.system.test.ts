@@ -40,8 +40,8 @@ test("between two polls that are far apart, RSS and the tree's RSS have a readin
         ?.filter(
           (value, i) => !Number.isNaN(value) && (timesMs[i] ?? 0) > (timesMs[0] ?? 0) + 6_000,
         );
-    expect(late("threads")?.length ?? 0).toBeLessThan(4);
-    expect(late("rssBytes")?.length ?? 0).toBeGreaterThanOrEqual(6);
+    const polls = late("threads")?.length ?? 0;
+    expect(late("rssBytes")?.length ?? 0).toBeGreaterThan(2 * polls + 2);
     expect(late("treeRssBytes")?.length).toBe(late("rssBytes")?.length);
   } finally {
     for (const leave of others) {

@@ -1,6 +1,5 @@
 import {
   descendantsOf,
-  ForeignSharedMemory,
   hasEnded,
   isLeaving,
   type ProcessStat,
@@ -9,7 +8,6 @@ import {
   readRss,
   readStat,
   readStatus,
-  sharedMemoryUsed,
   startTimeMs,
 } from "../../linux/index.js";
 import { timeAt } from "../../linux/this_process/clock.js";
@@ -18,13 +16,13 @@ import type { Metric, TimelineEvent } from "../../model/profile/series.js";
 import type { SeriesRow } from "../../recording/batches.js";
 import type { MetricRow } from "../../recording/writer.js";
 import type { SegmentHeader } from "../../segment/index.js";
-import { FigureTurns } from "./figure_turns.js";
 import { readFigures } from "./process_figures.js";
 import { isReader } from "./reader_process.js";
+import { SharedMemoryGrowth } from "./shared_memory_growth.js";
+import { isSame, newlyTracked, type Tracked } from "./tracked_process.js";
 
 /** Further processes count only in the tree's figures, so that the recording stays bounded. */
 const MOST_PROCESSES = 10_000;
-const SHM_WORTH_ASKING: Bytes = 2 ** 20;
 
 /** Ended processes whose segment may still be read: slightly more than a pool has slots. */
 const ENDED_KNOWN = 2_048;
@@ -81,17 +79,6 @@ export class TreePoll {
   }
 }
 
-interface Tracked {
-  row: SeriesRow;
-  readonly startTicks: number;
-  /** When it was last found alive. */
-  seenMs: TimeMs;
-  stackStart: number;
-  /** How often polls saw it call exec. */
-  execs: number;
-  readonly turns: FigureTurns;
-}
-
 /**
  * When a process ended, or did something for the last time, from another source than /proc; null: unknown. It is asked only
  * about processes that have ended.
@@ -107,11 +94,7 @@ export interface SparsePoll {
 /** The recorded program and its descendants, from /proc. A descendant whose parent has ended remains one. */
 export class ProcessTree {
   readonly #alive = new Map<Pid, Tracked>();
-  /** Size of /dev/shm at the first poll, and whether it grew so much since that written bytes are needed. */
-  #shmFirst: Bytes | null = null;
-  #asksWho = false;
-  readonly #foreign = new ForeignSharedMemory();
-  #foreignBytes: Bytes = 0;
+  readonly #sharedMemory: SharedMemoryGrowth;
   /** By pid and start ticks, oldest first. */
   readonly #ended = new Map<string, SeriesRow>();
   #count = 0;
@@ -141,6 +124,7 @@ export class ProcessTree {
     endOf: EndOf = () => null,
   ) {
     this.#root = root;
+    this.#sharedMemory = new SharedMemoryGrowth(root);
     this.#endOf = endOf;
     this.#startedMs = startedMs;
     this.#follow = follow;
@@ -300,16 +284,16 @@ export class ProcessTree {
     poll.isQuiet = due.size === 0;
     let treeRss: Bytes = 0;
     let treePss: Bytes | null = expensive ? 0 : null;
-    const shmUsed = poll.isQuiet ? null : sharedMemoryUsed(this.#root);
-    this.#shmFirst ??= shmUsed;
-    this.#asksWho ||= (shmUsed ?? 0) - (this.#shmFirst ?? 0) > SHM_WORTH_ASKING;
+    if (!poll.isQuiet) {
+      this.#sharedMemory.read();
+    }
     for (const { row, turns } of this.#alive.values()) {
       if (!due.has(row)) {
         poll.measure(row, "rssBytes", turns.rssBytes);
         treeRss += turns.rssBytes;
         continue;
       }
-      const figures = readFigures(row.pid, { expensive, written: this.#asksWho });
+      const figures = readFigures(row.pid, { expensive, written: this.#sharedMemory.asksWho });
       for (const [metric, value] of figures) {
         poll.measure(row, metric, value);
       }
@@ -324,11 +308,10 @@ export class ProcessTree {
     }
     if (root && !poll.isQuiet) {
       poll.measure(root, "children", this.#alive.size - 1);
-      if (this.#asksWho && expensive) {
-        this.#foreignBytes = this.#foreign.bytesOf([this.#root, ...this.#alive.keys()]);
-      }
+      const members = expensive ? [this.#root, ...this.#alive.keys()] : null;
+      const shmUsed = this.#sharedMemory.usedBytes(members);
       if (shmUsed !== null) {
-        poll.measure(root, "shmUsedBytes", Math.max(0, shmUsed - this.#foreignBytes));
+        poll.measure(root, "shmUsedBytes", shmUsed);
       }
       if (treePss !== null) {
         poll.measure(root, "treePssBytes", treePss);
@@ -504,21 +487,8 @@ export class ProcessTree {
   }
 }
 
-function isSame({ startTicks }: Tracked, stat: ProcessStat | null): boolean {
-  return !hasEnded(stat) && stat?.startTicks === startTicks;
-}
-
 function between(low: TimeMs, timeMs: TimeMs, high: TimeMs): TimeMs {
   return Math.max(low, Math.min(high, timeMs));
-}
-
-function newlyTracked(
-  row: SeriesRow,
-  startTicks: number,
-  stackStart: number,
-  seenMs: TimeMs,
-): Tracked {
-  return { row, startTicks, seenMs, stackStart, execs: 0, turns: new FigureTurns() };
 }
 
 /** One line for an event's mark. */

@@ -3,7 +3,7 @@
  * instances, which know each process's allocations, may know the line and the holder by then. Its summary names them.
  */
 import { formatCount } from "../../model/base/numbers.js";
-import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
+import { LEAK_KINDS, type VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type {
   FleetDiagnosesJson,
   FleetDiagnosisJson,
@@ -12,18 +12,6 @@ import type { FleetVerdictsJson } from "../../model/documents/fleet_document.js"
 import { verdictText } from "../../model/documents/verdict_text.js";
 
 type InstanceVerdict = FleetVerdictsJson["verdicts"][number];
-
-const ACCUSED: ReadonlySet<string> = new Set<VerdictKind>([
-  "python-leak",
-  "cycle-garbage",
-  "native-leak",
-  "graph-retention",
-  "file-growth",
-  "shm-growth",
-  "child-growth",
-  "gpu-leak",
-  "handle-leak",
-]);
 
 /** Whether the verdicts of instances would add something. */
 export function hasYoung({ diagnoses }: FleetDiagnosesJson): boolean {
@@ -34,7 +22,7 @@ export function withInstanceVerdicts(
   document: FleetDiagnosesJson,
   { verdicts }: FleetVerdictsJson,
 ): FleetDiagnosesJson {
-  const accused = verdicts.filter(({ kind, isRunning }) => isRunning && ACCUSED.has(kind));
+  const accused = verdicts.filter(({ kind, isRunning }) => isRunning && LEAK_KINDS.has(kind));
   return {
     ...document,
     diagnoses: document.diagnoses.map((each) => {

@@ -784,7 +784,8 @@ export const ANSWER_SCHEMAS = {
         isUnknown: {
           type: "boolean",
           const: true,
-          description: "Set if no stored process is selected, whenever it ran.",
+          description:
+            "Set if the selection matches no stored process, in this window or any other.",
         },
         total: {
           type: "number",
@@ -1533,23 +1534,24 @@ export const ANSWER_SCHEMAS = {
       properties: {
         kind: {
           $ref: "#/components/schemas/VerdictKind",
-          description: "The most frequent one that calls for something.",
+          description: "The most frequent kind that calls for action.",
         },
         instances: {
           type: "number",
-          description: "Running instances with this verdict, and all that run.",
+          description: "Running instances with this verdict.",
         },
         running: {
           type: "number",
+          description: "All running instances.",
         },
         growthBytesPerHour: {
           type: "number",
-          description: "Sum over these instances, as far as it was measured.",
+          description: "Sum over the instances with this verdict whose growth was measured.",
         },
       },
       required: ["kind", "instances", "running", "growthBytesPerHour"],
       description:
-        "What the diagnoses of the single processes that run say, while that of the service is open.",
+        "What the diagnoses of the running processes say while that of the service is open.",
     },
     FleetSuspectJson: {
       type: "object",

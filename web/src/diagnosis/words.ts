@@ -1,11 +1,12 @@
 /** Figures of a verdict, prepared for its tab. */
 
 import type { Bytes, Millis } from "../../../src/model/base/units.js";
-import type {
-  DiagnosisJson,
-  HolderJson,
-  SuspectJson,
-  VerdictKind,
+import {
+  CALM_KINDS,
+  type DiagnosisJson,
+  type HolderJson,
+  type SuspectJson,
+  type VerdictKind,
 } from "../../../src/model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../../src/model/documents/documents.js";
 import { baseName } from "../../../src/model/profile/frame_text.js";
@@ -13,14 +14,12 @@ import { formatBytes, formatCount } from "../format/numbers.js";
 
 type Mood = "calm" | "open" | "alarm";
 
-const CALM: ReadonlySet<VerdictKind> = new Set(["steady", "warm-up", "cache-plateau"]);
-
 /** How to read a verdict: nothing to do, not known yet, or something to fix. */
 export function moodOf(kind: VerdictKind): Mood {
   if (kind === "insufficient-evidence") {
     return "open";
   }
-  return CALM.has(kind) ? "calm" : "alarm";
+  return CALM_KINDS.has(kind) ? "calm" : "alarm";
 }
 
 interface Cohort {
