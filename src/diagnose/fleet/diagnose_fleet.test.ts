@@ -151,6 +151,14 @@ test("a version that is too young says how many instances it takes, and for how 
   expect(diagnosisOf([...before(days, flat), ...leaking]).verdict.kind).toBe("python-leak");
 });
 
+test("of versions that started at the same moment, the newest is that of the higher number", () => {
+  const lives = ["1.10", "1.9"].map((version) => ({ version, instance: 0, fromDaysAgo: 0.04 }));
+  for (const order of [lives, lives.toReversed()]) {
+    const { verdict } = diagnosisOf(order.map((life) => ({ ...life, mib: flat })));
+    expect(verdict.summary).toContain("Version 1.10 of");
+  }
+});
+
 test("a leak that passes its limit soon is not cleared, nor is one that its line shows", () => {
   const warms = (hours: number) => 450 * (1 - Math.exp(-hours / 24));
   const fatal = diagnosisOf([

@@ -35,7 +35,7 @@ export function leaksEverywhere({ growth, odd }: Pick<JudgedVersion, "growth" | 
   return growth?.shape === "leaking" && fastest < MUCH_FASTER * growth.rate;
 }
 
-/** By version, in the order in which they first started. */
+/** By version, in the order in which they first started; versions that started at the same moment by name. */
 export function versionsOf(processes: readonly Unloaded[]) {
   const groups = new Map<string, Unloaded[]>();
   for (const each of processes) {
@@ -49,7 +49,10 @@ export function versionsOf(processes: readonly Unloaded[]) {
       processes: own,
       startedMs: Math.min(...own.map(({ process }) => process.startedMs)),
     }))
-    .sort((a, b) => a.startedMs - b.startedMs);
+    .sort(
+      (a, b) =>
+        a.startedMs - b.startedMs || a.version.localeCompare(b.version, "en", { numeric: true }),
+    );
 }
 
 /** A version is judged up to the end of its last process, and against earlier versions, the latest last. */
