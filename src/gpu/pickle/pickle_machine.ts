@@ -9,7 +9,6 @@
  * Opcodes that name a class, call a function or build an object are not supported and end in TM-E061.
  */
 
-import { growingUint32 } from "../../model/base/growing_column.js";
 import {
   pickleRefused,
   snapshotCutOff,
@@ -39,20 +38,22 @@ const DEEPEST = 1000;
 const MOST_VALUES = 48 * 2 ** 20;
 const NEWEST_PROTOCOL = 5;
 const NO_MEMO = -1;
+
 export class PickleMachine {
   kinds = new Uint8Array(1024);
   values = new Float64Array(1024);
-  /** Offset of the current opcode in the whole pickle. */
-  offset = 0;
   ended = false;
   #top = 0;
-  #marks = growingUint32();
+  readonly #marks = new Uint32Array(DEEPEST);
+  #depth = 0;
   #memo = new Memo();
   readonly #knownLists = new KnownLists();
   /** The incomplete opcode at the end of the last piece, and room for the next piece behind it. */
   #joined = new Uint8Array(0);
   #rest = 0;
+  /** Offset of `#joined`, and of the current opcode in it. */
   #base = 0;
+  #at = 0;
 
   constructor(
     readonly path: string,
@@ -60,7 +61,12 @@ export class PickleMachine {
     readonly shapes: Shapes,
   ) {}
 
-  /** Continues reading. Bytes after the end of the pickle are ignored, as in Python. */
+  /** Offset of the current opcode in the whole pickle. */
+  get offset(): number {
+    return this.#base + this.#at;
+  }
+
+  /** Continues reading; `piece` is not used later. Bytes after the end of the pickle are ignored, as in Python. */
   push(piece: Uint8Array): void {
     if (this.ended) {
       return;
@@ -83,7 +89,7 @@ export class PickleMachine {
     if (!this.ended) {
       throw snapshotCutOff(this.path, this.#base + this.#rest);
     }
-    if (this.#top !== 1 || this.#marks.length !== 0) {
+    if (this.#top !== 1 || this.#depth !== 0) {
       throw this.damaged("the pickle ends with values left over");
     }
     this.#memo = new Memo();
@@ -102,7 +108,7 @@ export class PickleMachine {
     while (at < end) {
       const opcode = bytes[at] ?? 0;
       const operand = OPERAND_BYTES[opcode] ?? 0;
-      this.offset = this.#base + at;
+      this.#at = at;
       if (at + 1 + operand > end) {
         return at;
       }
@@ -128,15 +134,29 @@ export class PickleMachine {
             at = after;
             continue;
           }
-          this.#build(opcode);
+          this.#setMark();
           break;
         }
+        case Opcode.EMPTY_DICT:
+          this.#push(Kind.openDict, NO_MEMO);
+          break;
+        case Opcode.EMPTY_LIST:
+          this.#push(Kind.openList, NO_MEMO);
+          break;
+        case Opcode.SETITEMS:
+          this.#fill(this.#mark(), Kind.openDict);
+          break;
         case Opcode.LONG1: {
           const length = bytes[at + 1] ?? 0;
           if (at + 2 + length > end) {
             return at;
           }
-          this.#push(Kind.number, longOf(bytes, at + 2, length));
+          this.#push(
+            Kind.number,
+            length === 8 // beyond 2^53 the nearest double
+              ? view.getUint32(at + 2, true) + view.getInt32(at + 6, true) * 2 ** 32
+              : longOf(bytes, at + 2, length),
+          );
           at += length;
           break;
         }
@@ -163,7 +183,9 @@ export class PickleMachine {
           break;
         }
         case Opcode.PROTO:
-          this.#checkProtocol(bytes[at + 1] ?? 0);
+          if ((bytes[at + 1] ?? 0) > NEWEST_PROTOCOL) {
+            throw this.damaged(`pickle protocol ${bytes[at + 1]} is unknown`);
+          }
           break;
         case Opcode.FRAME: // its length matters only to readers that fetch a whole frame
           break;
@@ -193,7 +215,7 @@ export class PickleMachine {
     if (end === 0 || (this.#memo.fetched.size > 0 && this.#memo.fetched.has(memo))) {
       return 0;
     }
-    this.offset = this.#base + end - 1;
+    this.#at = end - 1;
     const known = lists.find();
     if (known >= 0) {
       this.kinds[target] = Kind.stack;
@@ -213,30 +235,9 @@ export class PickleMachine {
     return end;
   }
 
-  #checkProtocol(protocol: number): void {
-    if (protocol > NEWEST_PROTOCOL) {
-      throw this.damaged(`pickle protocol ${protocol} is unknown`);
-    }
-  }
-
-  /** Opcodes without an operand. */
+  /** The rarer opcodes without an operand. */
   #build(opcode: number): void {
     switch (opcode) {
-      case Opcode.EMPTY_DICT:
-        this.#push(Kind.openDict, NO_MEMO);
-        break;
-      case Opcode.EMPTY_LIST:
-        this.#push(Kind.openList, NO_MEMO);
-        break;
-      case Opcode.MARK:
-        if (this.#marks.length >= DEEPEST) {
-          throw this.damaged("values are nested too deeply");
-        }
-        this.#marks.push(this.#top);
-        break;
-      case Opcode.SETITEMS:
-        this.#fill(this.#mark(), Kind.openDict);
-        break;
       case Opcode.SETITEM:
         this.#fill(this.#top - 2, Kind.openDict);
         break;
@@ -314,13 +315,19 @@ export class PickleMachine {
     this.values = values;
   }
 
+  #setMark(): void {
+    if (this.#depth >= DEEPEST) {
+      throw this.damaged("values are nested too deeply");
+    }
+    this.#marks[this.#depth++] = this.#top;
+  }
+
   /** Start of the values since the last MARK. */
   #mark(): number {
-    if (this.#marks.length === 0) {
+    if (this.#depth === 0) {
       throw this.damaged("a container ends that never began");
     }
-    this.#marks.length -= 1;
-    return this.#marks.at(this.#marks.length);
+    return this.#marks[--this.#depth] ?? 0;
   }
 
   #put(index: number): void {
@@ -390,6 +397,6 @@ export class PickleMachine {
 
   /** Values below it belong to an outer container. */
   #floor(): number {
-    return this.#marks.length === 0 ? 0 : this.#marks.at(this.#marks.length - 1);
+    return this.#depth === 0 ? 0 : (this.#marks[this.#depth - 1] ?? 0);
   }
 }

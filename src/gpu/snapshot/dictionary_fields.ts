@@ -5,7 +5,7 @@
 import type { PickleMachine } from "../pickle/pickle_machine.js";
 import type { StringPool } from "../pickle/string_pool.js";
 import { Kind } from "../pickle/token.js";
-import { KEYS, keyOf, NO_KEY } from "./snapshot_keys.js";
+import { Form, formOf, KEY, KEYS, keyOf, NO_KEY } from "./snapshot_keys.js";
 
 /** No key is longer, so longer strings need not be decoded to see that they are not keys. */
 const LONGEST_KEY = 24;
@@ -18,13 +18,18 @@ interface Layout {
   readonly keys: Int32Array;
   /** By key of {@link KEYS}: where its value is among the dictionary's keys and values, or {@link ABSENT}. */
   readonly places: Int32Array;
+  readonly form: Form;
 }
 
 export class DictionaryFields {
   #kinds = new Uint8Array(0);
   #values = new Float64Array(0);
   #from = 0;
-  #layout: Layout = { keys: new Int32Array(0), places: new Int32Array(KEYS.length).fill(ABSENT) };
+  #layout: Layout = {
+    keys: new Int32Array(0),
+    places: new Int32Array(KEYS.length).fill(ABSENT),
+    form: Form.other,
+  };
   /** The most recent first. */
   #layouts: Layout[] = [];
 
@@ -53,30 +58,29 @@ export class DictionaryFields {
   }
 
   #newLayout(to: number): Layout {
-    const layout = {
-      keys: new Int32Array((to - this.#from) / 2).fill(ABSENT),
-      places: new Int32Array(KEYS.length).fill(ABSENT),
-    };
-    for (let pair = 0, at = this.#from; pair < layout.keys.length; pair++, at += 2) {
+    const keys = new Int32Array((to - this.#from) / 2).fill(ABSENT);
+    const places = new Int32Array(KEYS.length).fill(ABSENT);
+    for (let pair = 0, at = this.#from; pair < keys.length; pair++, at += 2) {
       if (this.#kinds[at] === Kind.string) {
         const id = this.#values[at] ?? 0;
-        layout.keys[pair] = id;
+        keys[pair] = id;
         const key = this.strings.size(id) > LONGEST_KEY ? NO_KEY : keyOf(this.strings.text(id));
         if (key !== NO_KEY) {
-          layout.places[key] = 2 * pair + 1;
+          places[key] = 2 * pair + 1;
         }
       }
     }
+    const layout = { keys, places, form: formOf((key) => places[KEY[key]] !== ABSENT) };
     this.#layouts = [layout, ...this.#layouts.slice(0, MOST_LAYOUTS - 1)];
     return layout;
   }
 
-  has(key: number): boolean {
-    return (this.#layout.places[key] ?? ABSENT) !== ABSENT;
+  get form(): Form {
+    return this.#layout.form;
   }
 
-  hasAny(keys: readonly number[]): boolean {
-    return keys.some((key) => this.has(key));
+  has(key: number): boolean {
+    return (this.#layout.places[key] ?? ABSENT) !== ABSENT;
   }
 
   /** The kind of a field's value; {@link Kind.none} if there is no such field. */
@@ -93,13 +97,17 @@ export class DictionaryFields {
   /** Bytes or an address. */
   size(machine: PickleMachine, key: number): number {
     const value = this.value(key);
-    if (this.kind(key) !== Kind.number || !(value >= 0)) {
-      throw machine.damaged(`"${KEYS[key]}" is not a size or address`);
-    }
-    if (value > Number.MAX_SAFE_INTEGER || value % 1 !== 0) {
-      throw machine.damaged(`"${KEYS[key]}" is larger than any address`);
+    if (this.kind(key) !== Kind.number || !isSize(value)) {
+      throw this.#notASize(machine, key);
     }
     return value;
+  }
+
+  #notASize(machine: PickleMachine, key: number): Error {
+    const isNumber = this.kind(key) === Kind.number && this.value(key) >= 0;
+    return machine.damaged(
+      `"${KEYS[key]}" is ${isNumber ? "larger than any address" : "not a size or address"}`,
+    );
   }
 
   numberOr(key: number, otherwise: number): number {
@@ -120,4 +128,8 @@ export class DictionaryFields {
     const kind = this.kind(key);
     return kind === Kind.string || kind === Kind.record ? this.value(key) : 0;
   }
+}
+
+function isSize(value: number): boolean {
+  return value >= 0 && value <= Number.MAX_SAFE_INTEGER && value % 1 === 0;
 }

@@ -19,7 +19,8 @@ import { PickleMachine } from "../pickle/pickle_machine.js";
 import { finishSnapshot } from "./finish_snapshot.js";
 import { SnapshotShapes } from "./snapshot_shapes.js";
 
-const PIECE_BYTES = 2 ** 20;
+/** Small enough for a processor's cache: each piece is copied once and then read. */
+const PIECE_BYTES = 2 ** 18;
 
 /** Called after each piece; `done` of `of` bytes of the file. */
 type OnBytes = (done: number, of: number) => Promise<void>;
@@ -45,6 +46,7 @@ export async function readSnapshot(path: string, onProgress?: OnBytes): Promise<
   return finishSnapshot(machine, shapes);
 }
 
+/** The bytes of a file. A piece is valid until the next one is asked for. */
 async function* piecesOf(path: string, onProgress?: OnBytes): AsyncGenerator<Uint8Array> {
   let file: number;
   try {
@@ -57,9 +59,9 @@ async function* piecesOf(path: string, onProgress?: OnBytes): AsyncGenerator<Uin
     if (status.isDirectory()) {
       throw fileUnusable(path, "read", "it is a directory");
     }
+    // One byte more than the file has, to detect the end; the size of a pipe is reported as 0.
+    const piece = new Uint8Array(Math.min(PIECE_BYTES, Math.max(status.size + 1, 65_536)));
     for (let done = 0; ; ) {
-      // One byte more than the file has, to detect the end; the size of a pipe is reported as 0.
-      const piece = new Uint8Array(Math.min(PIECE_BYTES, Math.max(status.size + 1, 65_536)));
       const count = readSync(file, piece);
       if (count === 0) {
         return;
@@ -111,7 +113,7 @@ async function* gunzipped(
       if (gunzip.destroyed) {
         return;
       }
-      if (!gunzip.write(piece)) {
+      if (!gunzip.write(piece.slice())) {
         await new Promise<void>((resume) => {
           gunzip.once("drain", resume).once("close", resume);
         });
@@ -148,7 +150,7 @@ async function* unzstd(
     }
   };
   for await (const piece of pieces) {
-    feed(piece, false);
+    feed(piece.slice(), false);
     yield* made.splice(0);
   }
   feed(new Uint8Array(0), true);

@@ -46,3 +46,42 @@ export const NO_KEY = 255;
 export function keyOf(text: string): number {
   return numbers.get(text) ?? NO_KEY;
 }
+
+/** What a dictionary describes. */
+export const Form = {
+  event: 0,
+  frame: 1,
+  segment: 2,
+  block: 3,
+  history: 4,
+  annotation: 5,
+  snapshot: 6,
+  other: 7,
+} as const;
+export type Form = (typeof Form)[keyof typeof Form];
+
+/** Keys that every version writes into a trace entry, whatever its action. */
+const OF_EVENTS: readonly Key[] = ["frames", "size", "time_us", "stream"];
+
+/** What a dictionary with these keys describes. */
+export function formOf(has: (key: Key) => boolean): Form {
+  if (has("action") && OF_EVENTS.some(has)) {
+    return Form.event;
+  }
+  if (has("filename") && has("name")) {
+    return Form.frame;
+  }
+  if (has("total_size") && has("address")) {
+    return Form.segment;
+  }
+  if (has("state") && has("size")) {
+    return Form.block;
+  }
+  if (has("real_size") && has("addr")) {
+    return Form.history;
+  }
+  if (has("stage") && has("name") && has("time_us")) {
+    return Form.annotation;
+  }
+  return has("segments") || has("device_traces") ? Form.snapshot : Form.other;
+}

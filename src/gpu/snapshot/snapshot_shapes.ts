@@ -20,13 +20,11 @@ import { StringPool } from "../pickle/string_pool.js";
 import { Kind } from "../pickle/token.js";
 import { DictionaryFields } from "./dictionary_fields.js";
 import { rowInPiece } from "./piece_table.js";
-import { KEY } from "./snapshot_keys.js";
+import { Form, KEY } from "./snapshot_keys.js";
 import { type Parts, type RowRange, readParts } from "./snapshot_parts.js";
 import { actionOf, SnapshotRows, stateOf } from "./snapshot_rows.js";
 import { StackTable } from "./stack_table.js";
 
-/** Keys that every version writes into a trace entry, whatever its action. */
-const OF_EVENTS = [KEY.frames, KEY.size, KEY.time_us, KEY.stream] as const;
 const MOST_STREAMS = 65_536;
 /** Most devices, each of which is replayed separately: more than any host has, but few enough to finish in time. */
 const MOST_DEVICES = 1024;
@@ -58,39 +56,28 @@ export class SnapshotShapes implements Shapes {
       throw machine.damaged("a dictionary is filled twice");
     }
     this.#fields.read(machine, from, to);
-    if (this.#fields.has(KEY.action) && this.#fields.hasAny(OF_EVENTS)) {
-      return this.#event(machine);
+    switch (this.#fields.form) {
+      case Form.event:
+        return this.#event(machine);
+      case Form.frame:
+        return this.#frame(machine);
+      case Form.segment:
+        return this.#segment(machine);
+      case Form.block: {
+        const state = stateOf(this.#fields.text(KEY.state));
+        return state === undefined
+          ? this.#record(machine, from, to, "{")
+          : this.#block(machine, state);
+      }
+      case Form.history:
+        return this.#history(machine);
+      case Form.annotation:
+        return this.#annotation(machine);
+      case Form.snapshot:
+        return this.#snapshot(machine);
+      default:
+        return this.#record(machine, from, to, "{");
     }
-    if (this.#fields.has(KEY.filename) && this.#fields.has(KEY.name)) {
-      return this.#frame(machine);
-    }
-    if (this.#fields.has(KEY.total_size) && this.#fields.has(KEY.address)) {
-      return this.#segment(machine);
-    }
-    if (this.#fields.has(KEY.state) && this.#fields.has(KEY.size)) {
-      const state = stateOf(this.#fields.text(KEY.state));
-      return state === undefined
-        ? this.#record(machine, from, to, "{")
-        : this.#block(machine, state);
-    }
-    if (this.#fields.has(KEY.real_size) && this.#fields.has(KEY.addr)) {
-      const { histories } = this.rows;
-      const row = histories.append();
-      histories.piece.size[row] = this.#fields.size(machine, KEY.real_size);
-      histories.piece.stack[row] = this.#stack();
-      return this.#row(Kind.history, histories.length);
-    }
-    if (
-      this.#fields.has(KEY.stage) &&
-      this.#fields.has(KEY.name) &&
-      this.#fields.has(KEY.time_us)
-    ) {
-      return this.#annotation(machine);
-    }
-    if (this.#fields.has(KEY.segments) || this.#fields.has(KEY.device_traces)) {
-      return this.#snapshot(machine);
-    }
-    return this.#record(machine, from, to, "{");
   }
 
   list(machine: PickleMachine, kind: number, value: number, from: number, to: number): number {
@@ -182,15 +169,19 @@ export class SnapshotShapes implements Shapes {
   #event(machine: PickleMachine): number {
     const { events } = this.rows;
     const action = this.#action(this.#fields.textId(KEY.action));
-    const other = action === GpuAction.other;
     const outOfMemory = action === GpuAction.outOfMemory && this.#fields.has(KEY.device_free);
-    const figure = (key: number) =>
-      other && !this.#fields.has(key) ? 0 : this.#fields.size(machine, key);
+    const address = outOfMemory ? KEY.device_free : KEY.addr;
+    // Entries of an unknown action may have neither.
+    const isOther = action === GpuAction.other;
     const row = events.append();
     const { piece } = events;
     piece.action[row] = action;
-    piece.address[row] = figure(outOfMemory ? KEY.device_free : KEY.addr);
-    piece.size[row] = action === GpuAction.annotate ? 0 : figure(KEY.size);
+    if (!isOther || this.#fields.has(address)) {
+      piece.address[row] = this.#fields.size(machine, address);
+    }
+    if (action !== GpuAction.annotate && (!isOther || this.#fields.has(KEY.size))) {
+      piece.size[row] = this.#fields.size(machine, KEY.size);
+    }
     piece.stream[row] = this.#stream(machine);
     piece.timeUs[row] = this.#fields.finiteOr(KEY.time_us, 0);
     piece.stack[row] = this.#stack();
@@ -296,6 +287,14 @@ export class SnapshotShapes implements Shapes {
     piece.state[row] = state;
     piece.stack[row] = stack;
     return this.#row(Kind.block, blocks.length);
+  }
+
+  #history(machine: PickleMachine): number {
+    const { histories } = this.rows;
+    const row = histories.append();
+    histories.piece.size[row] = this.#fields.size(machine, KEY.real_size);
+    histories.piece.stack[row] = this.#stack();
+    return this.#row(Kind.history, histories.length);
   }
 
   #annotation(machine: PickleMachine): number {
