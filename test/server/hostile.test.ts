@@ -114,10 +114,20 @@ test.each([
 
 test("SQL in a parameter is text", async () => {
   const text = encodeURIComponent("x' OR ''='' ; DROP TABLE series; --");
-  expect((await ask(`${server.url}/api/v1/service?name=${text}`)).status).toBe(404);
-  for (const path of [`series?service=${text}`, `profile?service=shop&version=${text}`]) {
-    expect((await ask(`${server.url}/api/v1/${path}`)).status).toBe(200);
+  for (const path of [
+    `service?name=${text}`,
+    `series?service=${text}`,
+    `profile?service=${text}`,
+  ]) {
+    const { status, body } = await ask(`${server.url}/api/v1/${path}`);
+    expect([status, body]).toMatchObject([
+      404,
+      { error: expect.stringMatching(/^TM-E\d{3} no service is called x' OR [^\n]+$/) },
+    ]);
   }
+  // The version is asked for before the service is looked up.
+  const ofVersion = await ask(`${server.url}/api/v1/profile?service=shop&version=${text}`);
+  expect(ofVersion.body).toMatchObject({ what: "no service is called shop" });
   expect((await ask(`${server.url}/api/v1/services`)).status).toBe(200);
 });
 

@@ -66,6 +66,19 @@ export function addQueries(
       throw noService(service);
     }
   };
+  /** An empty answer is refused if the service is not known. */
+  const ofKnown = async <Answer>(
+    service: string,
+    ask: () => Promise<Answer>,
+    isEmpty: (answer: Answer) => boolean,
+  ): Promise<Answer> => {
+    const answer = await ask();
+    if (!isEmpty(answer)) {
+      return answer;
+    }
+    await mustKnow(service);
+    return ask();
+  };
   app.get(SERVICES.path, async (context) => {
     const { steps, ...asked } = valuesIn(context.req.url, SERVICES.parameters);
     return context.json(await store.services(windowOf(asked), steps));
@@ -82,7 +95,13 @@ export function addQueries(
     const { name, by, steps, ...asked } = valuesIn(context.req.url, SERIES.parameters);
     const window = windowOf(asked);
     const stepMs = Math.max(1, Math.ceil((window.endMs - window.startMs) / steps));
-    return context.json(await store.series({ ...window, ...selectionIn(asked), name, by, stepMs }));
+    const of = selectionIn(asked);
+    const answer = await ofKnown(
+      of.service,
+      () => store.series({ ...window, ...of, name, by, stepMs }),
+      ({ groups }) => groups.length === 0,
+    );
+    return context.json(answer);
   });
   app.get(HEAT_MAP.path, async (context) => {
     const asked = valuesIn(context.req.url, HEAT_MAP.parameters);
@@ -104,10 +123,14 @@ export function addQueries(
     const of = selectionIn(asked);
     const mostStacks = top ?? (format === "json" ? USUAL_STACKS : MOST_STACKS);
     const asks = { ...window, of, ...(where && { where }) };
-    const profile =
-      endpoint === undefined
-        ? await store.profile({ ...asks, mostStacks, over: "reported" })
-        : await endpointProfile(store, asks, endpoint);
+    const profile = await ofKnown(
+      of.service,
+      () =>
+        endpoint === undefined
+          ? store.profile({ ...asks, mostStacks, over: "reported" })
+          : endpointProfile(store, asks, endpoint),
+      ({ snapshot }) => snapshot.sites.length === 0,
+    );
     const coverage = await coverageOf(store, of, profile);
     const { tables, snapshot } = profile;
     const limits = coverageLimits(coverage);
