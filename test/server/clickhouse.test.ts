@@ -76,9 +76,9 @@ test.skipIf(root === null)(
       expect((body as ProfileAnswer).allocatedBytes).toBeCloseTo(total, -1);
       await clickhouse.kill();
       for (const path of ["services", "profile?service=shop"]) {
-        const { status, body: said } = await ask(`${server.url}/api/v1/${path}`);
-        expect([path, status, said]).toMatchObject([
-          ...[path, 503],
+        const { status, headers, body: said } = await ask(`${server.url}/api/v1/${path}`);
+        expect([path, status, headers.get("retry-after"), said]).toMatchObject([
+          ...[path, 503, "5"],
           { error: expect.stringMatching(/no server listens there/), code: "unavailable" },
         ]);
       }

@@ -72,6 +72,9 @@ export interface RequestLine {
   readonly ms: number;
 }
 
+/** A full disk, a restart and a database that is away are rarely over sooner. */
+const RETRY_AFTER_S = 5;
+
 export function buildApp(parts: AppParts): Hono {
   const app = new Hono();
   const counts = new RequestCounts();
@@ -79,6 +82,9 @@ export function buildApp(parts: AppParts): Hono {
     const begun = performance.now();
     await next();
     const { method, path } = context.req;
+    if (context.res.status === 503) {
+      context.header("retry-after", String(RETRY_AFTER_S));
+    }
     const ms = Math.round((performance.now() - begun) * 10) / 10;
     counts.count(context.res.status, ms);
     const refused: unknown = context.get(REFUSED as never);
