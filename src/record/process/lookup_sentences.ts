@@ -4,7 +4,7 @@ import { formatDurationBriefly } from "../../model/base/numbers.js";
 import type { Millis, Objects, Pid } from "../../model/base/units.js";
 
 /** Why a due lookup has no result. */
-export type LookupObstacle = "memory" | "budget" | "unfinished";
+export type LookupObstacle = "memory" | "budget" | "unfinished" | "ended";
 
 /** A due lookup has no result. `agoMs`: from the newest lookup to the end; null if there was none. */
 export function notMade(agoMs: Millis | null, obstacle: LookupObstacle): string {
@@ -18,6 +18,8 @@ export function notMade(agoMs: Millis | null, obstacle: LookupObstacle): string 
       return `${known}: too little memory was left for ${which}.`;
     case "budget":
       return `${known}: ${which} would have exceeded the recorder's CPU budget.`;
+    case "ended":
+      return `${known}: the program ended during ${which}.`;
     case "unfinished":
       return `${known}: ${which} had not finished at the end, because the machine was busy.`;
   }

@@ -27,6 +27,7 @@ import {
   type LookupSite,
   startLookup,
 } from "../../holders/lookup_request.js";
+import { hasEnded, readStat } from "../../linux/index.js";
 import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import type { Bytes, Millis, Objects, Pid, TimeMs } from "../../model/base/units.js";
 import { isImport } from "../../model/documents/own_code.js";
@@ -59,6 +60,8 @@ const FILLING: Pace = { firstMs: 20_000, nextAfter: 5 };
 /** Expected cost of the first lookup: a constant part, and one proportional to the program's memory. */
 const EXPECTED_MS: Millis = 300;
 const EXPECTED_MS_A_BYTE = 4 / 2 ** 20;
+/** How long a lookup of a leak waits for the budget: so that what grows only at the start is not taken for one. */
+const URGENT_AFTER_MS: Millis = 4_000;
 /** Shorter delays are not reported. */
 const LEAST_DELAY_MS: Millis = 10_000;
 /** Sites that still rise and may be leaks. */
@@ -128,6 +131,8 @@ export class SuspectWatch {
   #delayedMs: Millis | null = null;
   /** The delayed one would look up a suspect whose holder is unknown. */
   #delaysSuspects = false;
+  /** The program ended during the newest lookup. */
+  #cutOff = false;
   /** It waits for memory, or did so for a time. */
   #delaysForMemory = false;
   /** Memory available for this process and the program's growth, as last read. */
@@ -173,11 +178,13 @@ export class SuspectWatch {
   }
 
   /**
-   * Pages of children began to become private: takes a snapshot of what they share, even if the next one is not
-   * due.
+   * Whether to take a snapshot even if the next one is not due: pages of children began to become private, and it shows
+   * what they share; or a lookup of a leak has waited long enough, and needs addresses.
    */
   wantsSnapshot(elapsedMs: Millis): boolean {
-    return !this.#sharedLookedUp && this.#showsSharing(elapsedMs);
+    const mayOverdraw =
+      this.#delaysSuspects && !this.#delaysForMemory && this.#overdrawnMs(elapsedMs) !== null;
+    return mayOverdraw || (!this.#sharedLookedUp && this.#showsSharing(elapsedMs));
   }
 
   #showsSharing(elapsedMs: Millis): boolean {
@@ -206,6 +213,7 @@ export class SuspectWatch {
     const sites = shared.length > 0 ? shared : keeping;
     const suspected = growing.size > 0 || shared.length > 0 || keeping.some(isSuspect);
     const pid = sites[0]?.site.pid ?? (growing.size > 0 ? root : null);
+    this.#delaysSuspects = false;
     if (pid === null || !this.#isDue(elapsedMs, suspected)) {
       return;
     }
@@ -317,14 +325,22 @@ export class SuspectWatch {
     if (this.#lacksMemory(elapsedMs)) {
       return null;
     }
-    const expected = this.#costMs ?? EXPECTED_MS + EXPECTED_MS_A_BYTE * this.#anonymousBytes;
-    if (budget.spareMs() >= expected) {
+    if (budget.spareMs() >= this.#expectedMs) {
       return budget.spareMs();
     }
     this.#delayedMs ??= elapsedMs;
-    const isInVain = elapsedMs - this.#delayedMs >= LEAST_DELAY_MS;
-    const withCreditMs = budget.withCreditMs(this.#costMs === null);
-    return isUrgent && isInVain && withCreditMs >= expected ? withCreditMs : null;
+    return isUrgent ? this.#overdrawnMs(elapsedMs) : null;
+  }
+
+  /** CPU time for a lookup that has waited long enough, and overdraws the budget; null if it has not, or may not. */
+  #overdrawnMs(elapsedMs: Millis): Millis | null {
+    const waitedMs = elapsedMs - (this.#delayedMs ?? elapsedMs);
+    const mostMs = this.#options.budget.withCreditMs(this.#costMs === null);
+    return waitedMs >= URGENT_AFTER_MS && mostMs >= this.#expectedMs ? mostMs : null;
+  }
+
+  get #expectedMs(): Millis {
+    return this.#costMs ?? EXPECTED_MS + EXPECTED_MS_A_BYTE * this.#anonymousBytes;
   }
 
   /** Notes that the heap is too large for another lookup. */
@@ -339,10 +355,11 @@ export class SuspectWatch {
   /** Notes at the end that a lookup of suspects without a known holder was due, and not made or not finished. */
   #tellDelay(elapsedMs: Millis, timeMs: TimeMs): void {
     const waitedMs = elapsedMs - (this.#delayedMs ?? elapsedMs);
-    const isUnfinished = this.#worker !== null && this.#lookedUp.size === 0;
+    const isUnfinished = (this.#worker !== null || this.#cutOff) && this.#lookedUp.size === 0;
     if (isUnfinished || (this.#delaysSuspects && waitedMs >= LEAST_DELAY_MS)) {
       const agoMs = this.#lookedUp.size === 0 ? null : elapsedMs - this.#askedMs;
-      const obstacle = isUnfinished ? "unfinished" : this.#delaysForMemory ? "memory" : "budget";
+      const why = this.#delaysForMemory ? "memory" : "budget";
+      const obstacle = isUnfinished ? (this.#cutOff ? "ended" : "unfinished") : why;
       this.#options.addLimits(timeMs, [notMade(agoMs, obstacle)]);
     }
   }
@@ -413,6 +430,7 @@ export class SuspectWatch {
     worker.on("message", (answer: LookupAnswer) => {
       const { batch, census, cpuMs } = answer;
       this.#costMs = cpuMs;
+      this.#cutOff = batch === null && hasEnded(readStat(request.pid));
       // Memory without a holder may belong to C code; it is looked up once more soon, and not again.
       const rows = batch?.rows ?? [];
       const unheld =
