@@ -6,12 +6,8 @@
  *   snapshot --> histories of sites --> which grow? --> sampled addresses --> worker thread --> "holders" frame
  *                                                                            copy of the heap --> "census" frame
  *
- * The heap is copied while the program runs, without a pause. But a lookup takes up to several seconds of CPU
- * time, so it is rare: first when growth is suspected, then each time the run is longer by a factor, and only
- * if the recorder's CPU budget has room. If something leaks whose holder is still unknown, and the lookup has waited
- * too long, the budget is overdrawn once. A lookup that was due and never made is reported, with the age of the
- * holders. If sites only fill up or keep little, lookups come later and more rarely. The newest result is kept. A
- * lookup that has its copy when the program ends may finish within a short time.
+ * The heap is copied while the program runs, without a pause. When a lookup is made is decided by {@link LookupTiming}.
+ * The newest result is kept. A lookup that has its copy when the program ends may finish within a short time.
  */
 
 import type { Worker } from "node:worker_threads";
@@ -41,29 +37,11 @@ import type { CpuBudget } from "../budget/cpu_budget.js";
 import { type Born, choose, largestBlock, oldEnough, youngOf } from "./chosen_samples.js";
 import { ForkedPages } from "./forked_pages.js";
 import type { FoundAllocators } from "./ledger_turns.js";
-import { notMade, tooLarge } from "./lookup_sentences.js";
+import { tooLarge } from "./lookup_sentences.js";
+import { FIRST_LOOKUP_MS, LookupTiming } from "./lookup_timing.js";
 import type { TakenSnapshot } from "./pool_watch.js";
 import { ANON_OTHER, UnsampledGrowth } from "./unsampled_growth.js";
 
-/** When the first lookup comes, and the factor of the run's length at each later one. Start-up is not growth. */
-interface Pace {
-  readonly firstMs: Millis;
-  readonly nextAfter: number;
-}
-const SUSPECTED: Pace = { firstMs: 8_000, nextAfter: 2.5 };
-/**
- * Used if the last copy was torn just above the objects, or they had no holder; or if objects were counted for
- * the first time, since one count shows no growth.
- */
-const AGAIN: Pace = { firstMs: 8_000, nextAfter: 1.4 };
-const FILLING: Pace = { firstMs: 20_000, nextAfter: 5 };
-/** Expected cost of the first lookup: a constant part, and one proportional to the program's memory. */
-const EXPECTED_MS: Millis = 300;
-const EXPECTED_MS_A_BYTE = 4 / 2 ** 20;
-/** How long a lookup of a leak waits for the budget: so that what grows only at the start is not taken for one. */
-const URGENT_AFTER_MS: Millis = 4_000;
-/** Shorter delays are not reported. */
-const LEAST_DELAY_MS: Millis = 10_000;
 /** Sites that still rise and may be leaks. */
 const ACCUSED: ReadonlySet<SiteCourse> = new Set([
   "keeps",
@@ -75,14 +53,7 @@ const ACCUSED: ReadonlySet<SiteCourse> = new Set([
 const MOST_SITES = 8;
 /** A heap with more objects is looked up once, so that its cost stays within the budget. */
 const MOST_OBJECTS: Objects = 2_000_000;
-/** Memory that a lookup needs: a constant part, and the columns of a graph, for a program that has only objects. */
-const NEEDED_BYTES: Bytes = 50 * 2 ** 20;
 const NO_METRICS: ReadonlySet<Metric> = new Set();
-const NEEDED_OF_MEMORY = 0.75;
-/** With five million objects, the most that are looked up, whatever their buffers hold. */
-const MOST_NEEDED_BYTES: Bytes = 500 * 2 ** 20;
-/** CPU time for a lookup at the end. */
-const LAST_MS: Millis = 3_000;
 /** How long to wait for a lookup after the program has ended. */
 const LONGEST_MS: Millis = 15_000;
 const LONGEST_FIRST_MS: Millis = 30_000;
@@ -118,25 +89,9 @@ export interface SuspectWatchOptions {
 export class SuspectWatch {
   readonly #builder = new SiteHistoryBuilder();
   #worker: Worker | null = null;
-  /** For the newest lookup: the length of the run, and whether the next should come soon. */
-  #askedMs: Millis = 0;
-  #again = false;
   /** Sites for which a lookup has found a holder, or has shown that they have none. */
   readonly #explained = new Set<string>();
-  /** CPU time of the newest lookup; null: none has finished yet. */
-  #costMs: Millis | null = null;
-  /** Memory of the recorded program at the newest poll. */
-  #anonymousBytes: Bytes = 0;
-  /** Since when a lookup has been due without room in the budget; null: none is. */
-  #delayedMs: Millis | null = null;
-  /** The delayed one would look up a suspect whose holder is unknown. */
-  #delaysSuspects = false;
-  /** The program ended during the newest lookup. */
-  #cutOff = false;
-  /** It waits for memory, or did so for a time. */
-  #delaysForMemory = false;
-  /** Memory available for this process and the program's growth, as last read. */
-  roomBytes: Bytes = Number.POSITIVE_INFINITY;
+  readonly #timing: LookupTiming;
   readonly #unsampled: UnsampledGrowth;
   readonly #forked = new ForkedPages();
   #sharedLookedUp = false;
@@ -156,8 +111,13 @@ export class SuspectWatch {
    */
   constructor(options: SuspectWatchOptions) {
     this.#options = options;
+    this.#timing = new LookupTiming(options.budget);
+    this.#unsampled = new UnsampledGrowth(options.startMs, FIRST_LOOKUP_MS);
+  }
 
-    this.#unsampled = new UnsampledGrowth(options.startMs, SUSPECTED.firstMs);
+  /** Memory available for this process and the program's growth, as last read. */
+  set roomBytes(bytes: Bytes) {
+    this.#timing.roomBytes = bytes;
   }
 
   polled(rows: readonly MetricRow[]): void {
@@ -165,7 +125,7 @@ export class SuspectWatch {
     this.#forked.polled(rows);
     for (const { series, metric, value } of rows) {
       if (series === ROOT_SERIES && metric === "anonRssBytes") {
-        this.#anonymousBytes = value;
+        this.#timing.anonymousBytes = value;
       }
     }
   }
@@ -182,13 +142,14 @@ export class SuspectWatch {
    * what they share; or a lookup of a leak has waited long enough, and needs addresses.
    */
   wantsSnapshot(elapsedMs: Millis): boolean {
-    const mayOverdraw =
-      this.#delaysSuspects && !this.#delaysForMemory && this.#overdrawnMs(elapsedMs) !== null;
-    return mayOverdraw || (!this.#sharedLookedUp && this.#showsSharing(elapsedMs));
+    return (
+      this.#timing.mayOverdraw(elapsedMs) ||
+      (!this.#sharedLookedUp && this.#showsSharing(elapsedMs))
+    );
   }
 
   #showsSharing(elapsedMs: Millis): boolean {
-    return elapsedMs >= SUSPECTED.firstMs && this.#forked.turnPrivate;
+    return elapsedMs >= FIRST_LOOKUP_MS && this.#forked.turnPrivate;
   }
 
   /**
@@ -198,7 +159,7 @@ export class SuspectWatch {
   snapshotTaken(taken: TakenSnapshot, agents: AgentsKnow, elapsedMs: Millis, isLast = false): void {
     this.#builder.add({ ...taken.tables, ...taken.snapshot });
     this.#sharedLookedUp ||= this.#showsSharing(elapsedMs);
-    if (!this.#isDue(elapsedMs, true) || this.#worker !== null) {
+    if (!this.#timing.isDue(elapsedMs, true) || this.#worker !== null) {
       return;
     }
     const judged = judgeSites(this.#builder.build(), this.#options.startMs).filter(
@@ -213,8 +174,8 @@ export class SuspectWatch {
     const sites = shared.length > 0 ? shared : keeping;
     const suspected = growing.size > 0 || shared.length > 0 || keeping.some(isSuspect);
     const pid = sites[0]?.site.pid ?? (growing.size > 0 ? root : null);
-    this.#delaysSuspects = false;
-    if (pid === null || !this.#isDue(elapsedMs, suspected)) {
+    this.#timing.forgetSuspects();
+    if (pid === null || !this.#timing.isDue(elapsedMs, suspected)) {
       return;
     }
     const isKnown =
@@ -223,11 +184,8 @@ export class SuspectWatch {
     if (isLast && (isKnown || !suspected)) {
       return;
     }
-    const mostMs =
-      isLast && !this.#lacksMemory(elapsedMs)
-        ? LAST_MS
-        : this.#affordedMs(elapsedMs, suspected && !isKnown);
-    this.#delaysSuspects = suspected && !isKnown && mostMs === null;
+    const isUrgent = suspected && !isKnown;
+    const mostMs = this.#timing.affordedMs(elapsedMs, { isUrgent, isLast });
     if (mostMs !== null) {
       const live = agents.liveSamples().get(pid);
       const found = this.#addressesBySite(pid, taken.tables, live);
@@ -258,7 +216,7 @@ export class SuspectWatch {
   settled(until?: AbortSignal): Promise<void> {
     const worker = this.#worker;
     const firstMs = until === undefined ? LONGEST_FIRST_MS : LONGEST_LEFT_MS;
-    const longestMs = this.#costMs === null ? firstMs : LONGEST_MS;
+    const longestMs = this.#timing.costMs === null ? firstMs : LONGEST_MS;
     if (worker === null) {
       return Promise.resolve();
     }
@@ -275,7 +233,11 @@ export class SuspectWatch {
 
   /** Stops lookups; only unfinished ones are reported. */
   close(elapsedMs: Millis, timeMs: TimeMs): void {
-    this.#tellDelay(elapsedMs, timeMs);
+    const lookedUp = this.#lookedUp.size > 0;
+    const sentence = this.#timing.delay(elapsedMs, { lookedUp, isBusy: this.isBusy });
+    if (sentence !== null) {
+      this.#options.addLimits(timeMs, [sentence]);
+    }
     void this.#worker?.terminate();
     this.#worker = null;
   }
@@ -302,65 +264,12 @@ export class SuspectWatch {
     return new Set([...this.#unsampled.growing].filter((metric) => known || metric !== ANON_OTHER));
   }
 
-  #isDue(elapsedMs: Millis, suspected: boolean): boolean {
-    const { firstMs, nextAfter } = suspected ? (this.#again ? AGAIN : SUSPECTED) : FILLING;
-    return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter);
-  }
-
-  /** Whether a due lookup has to wait for memory; notes it. */
-  #lacksMemory(elapsedMs: Millis): boolean {
-    const most = Math.min(MOST_NEEDED_BYTES, NEEDED_OF_MEMORY * this.#anonymousBytes);
-    if (this.roomBytes >= NEEDED_BYTES + most) {
-      return false;
-    }
-    this.#delayedMs ??= elapsedMs;
-    this.#delaysForMemory = true;
-    return true;
-  }
-
-  /** CPU time for a due lookup; null if the budget has no room for it yet. `isUrgent`: a site may leak, and its holder
-   * is unknown. */
-  #affordedMs(elapsedMs: Millis, isUrgent: boolean): Millis | null {
-    const { budget } = this.#options;
-    if (this.#lacksMemory(elapsedMs)) {
-      return null;
-    }
-    if (budget.spareMs() >= this.#expectedMs) {
-      return budget.spareMs();
-    }
-    this.#delayedMs ??= elapsedMs;
-    return isUrgent ? this.#overdrawnMs(elapsedMs) : null;
-  }
-
-  /** CPU time for a lookup that has waited long enough, and overdraws the budget; null if it has not, or may not. */
-  #overdrawnMs(elapsedMs: Millis): Millis | null {
-    const waitedMs = elapsedMs - (this.#delayedMs ?? elapsedMs);
-    const mostMs = this.#options.budget.withCreditMs(this.#costMs === null);
-    return waitedMs >= URGENT_AFTER_MS && mostMs >= this.#expectedMs ? mostMs : null;
-  }
-
-  get #expectedMs(): Millis {
-    return this.#costMs ?? EXPECTED_MS + EXPECTED_MS_A_BYTE * this.#anonymousBytes;
-  }
-
   /** Notes that the heap is too large for another lookup. */
   #tellSize(answer: LookupAnswer, pid: Pid, timeMs: TimeMs): void {
     if (answer.refusal !== null || answer.objects > MOST_OBJECTS) {
       this.#tooLarge.add(pid);
       const isFirst = !this.#lookedUp.has(pid);
       this.#options.addLimits(timeMs, [tooLarge(answer, pid, { most: MOST_OBJECTS, isFirst })]);
-    }
-  }
-
-  /** Notes at the end that a lookup of suspects without a known holder was due, and not made or not finished. */
-  #tellDelay(elapsedMs: Millis, timeMs: TimeMs): void {
-    const waitedMs = elapsedMs - (this.#delayedMs ?? elapsedMs);
-    const isUnfinished = (this.#worker !== null || this.#cutOff) && this.#lookedUp.size === 0;
-    if (isUnfinished || (this.#delaysSuspects && waitedMs >= LEAST_DELAY_MS)) {
-      const agoMs = this.#lookedUp.size === 0 ? null : elapsedMs - this.#askedMs;
-      const why = this.#delaysForMemory ? "memory" : "budget";
-      const obstacle = isUnfinished ? (this.#cutOff ? "ended" : "unfinished") : why;
-      this.#options.addLimits(timeMs, [notMade(agoMs, obstacle)]);
     }
   }
 
@@ -421,16 +330,11 @@ export class SuspectWatch {
   }
 
   #ask(request: LookupRequest, elapsedMs: Millis, timeMs: TimeMs): void {
-    this.#delayedMs = null;
-    this.#delaysSuspects = false;
-    this.#delaysForMemory = false;
-    this.#askedMs = elapsedMs;
+    this.#timing.asked(elapsedMs);
     const worker = startLookup(request);
     this.#worker = worker;
     worker.on("message", (answer: LookupAnswer) => {
       const { batch, census, cpuMs } = answer;
-      this.#costMs = cpuMs;
-      this.#cutOff = batch === null && hasEnded(readStat(request.pid));
       // Memory without a holder may belong to C code; it is looked up once more soon, and not again.
       const rows = batch?.rows ?? [];
       const unheld =
@@ -439,7 +343,9 @@ export class SuspectWatch {
       for (const row of rows.filter(isExplained)) {
         this.#explained.add(row.site);
       }
-      this.#again = rows.some(isTorn) || (unheld && !this.#again) || first;
+      const cutOff = batch === null && hasEnded(readStat(request.pid));
+      const again = rows.some(isTorn) || (unheld && !this.#timing.isAgain) || first;
+      this.#timing.answered({ cpuMs, cutOff, again });
       this.#objectsCounted ||= first;
       if (this.#worker !== worker) {
         return; // closed in the meantime
