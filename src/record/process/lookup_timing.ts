@@ -67,7 +67,7 @@ export class LookupTiming {
     return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter);
   }
 
-  /** What the newest snapshot shows is decided anew. */
+  /** The newest snapshot decides whether anything is suspected. */
   forgetSuspects(): void {
     this.#delaysSuspects = false;
   }

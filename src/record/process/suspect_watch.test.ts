@@ -15,9 +15,7 @@ test("a lookup of a leak that exceeds the budget waits for seconds, not for the 
     budget: new CpuBudget({ elapsedMs: () => elapsedMs, spentMs: () => 900 }),
     ...{ addLimits: () => undefined, found: () => undefined, counted: () => undefined },
   });
-  watch.polled([
-    { timeMs: FIXTURE_TIME_MS, series: 0, metric: "anonRssBytes", value: 300 * MIB, unit: "bytes" },
-  ]);
+  watch.polled([{ timeMs: FIXTURE_TIME_MS, series: 0, metric: "anonRssBytes", value: 300 * MIB }]);
   const tables = new ProfileTablesBuilder();
   const snapshotAt = (ms: number, live: number) => {
     elapsedMs = ms;
