@@ -1,6 +1,7 @@
 /** What every store knows about programs: their lives, verdicts, and the evidence of the fleet's diagnosis. */
 import { expect, it } from "vitest";
 import { environment } from "../../test/environment.js";
+import type { SeriesName } from "../model/wire/services.js";
 import type { StreamPlan } from "../recording/streams.fixture.js";
 import type { Store } from "./index.js";
 import { DAY, describeStores, HOUR, MIB, MINUTE, partOf, withStore } from "./stores.fixture.js";
@@ -198,5 +199,34 @@ describeStores(environment, (tested) => {
       },
     ]);
     expect(none?.processes).toEqual([]);
+  });
+
+  it("has the control groups' use, limit and memory.high as series, and the newest ones in the list of instances", async () => {
+    const limits = (mib: number) => ({
+      cgroupUsageBytes: [[0, 60 * MIB]] as const,
+      cgroupLimitBytes: [[0, 512 * MIB]] as const,
+      cgroupHighBytes: [[0, mib * MIB]] as const,
+    });
+    const plan = { service: "shop", startedMs: START, rss: [[0, 50 * MIB]] as const };
+    await give({ ...plan, pid: 1, figures: limits(400) });
+    await give({ ...plan, pid: 2, startedMs: START + 1, figures: limits(300) });
+    await give({ ...plan, service: "free", pid: 3 });
+    const of = { startMs: START, endMs: START + MINUTE, stepMs: MINUTE, by: "none" as const };
+    const series = async (service: string, name: SeriesName) => {
+      const { groups } = await store.series({ ...of, service, name });
+      return groups.map(({ values }) => Math.round((values[0] ?? 0) / MIB));
+    };
+    expect(await series("shop", "cgroupUsageBytes")).toEqual([120]);
+    expect(await series("shop", "cgroupLimitBytes")).toEqual([1024]);
+    expect(await series("shop", "cgroupHighBytes")).toEqual([700]);
+    expect(await series("free", "cgroupHighBytes")).toEqual([]);
+    const range = { startMs: START, endMs: START + MINUTE };
+    const high = async (service: string) =>
+      (await store.service(service, range, 1))?.instances.map(({ highBytes }) => highBytes);
+    expect((await high("shop"))?.sort()).toEqual([300 * MIB, 400 * MIB]);
+    expect(await high("free")).toEqual([undefined]);
+    const summary = async (service: string) => (await store.service(service, range, 1))?.summary;
+    expect(await summary("shop")).toMatchObject({ limitBytes: 1024 * MIB, highBytes: 700 * MIB });
+    expect(await summary("free")).not.toHaveProperty("highBytes");
   });
 });

@@ -211,11 +211,13 @@ function systemRows(ledger: LedgerJson): Row[] {
   if (cgroup !== undefined) {
     const limit =
       cgroup.limitBytes === null ? "no limit" : `limit ${formatBytes(cgroup.limitBytes)}`;
+    const { highBytes = null } = cgroup;
+    const high = highBytes === null ? "" : `, throttled above ${formatBytes(highBytes)}`;
     const cache =
       cgroup.pageCacheBytes === null
         ? ""
         : `, ${formatBytes(cgroup.pageCacheBytes)} of it page cache`;
-    rows.push(["cgroup", `${formatBytes(cgroup.usageBytes)} in use${cache}, ${limit}`]);
+    rows.push(["cgroup", `${formatBytes(cgroup.usageBytes)} in use${cache}, ${limit}${high}`]);
   }
   if (ledger.anonymousHugeBytes + ledger.hugetlbBytes > 0) {
     rows.push([

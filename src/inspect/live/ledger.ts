@@ -97,8 +97,10 @@ function cgroupOf(pid: Pid): Pick<LedgerJson, "cgroup"> {
   if (group === null) {
     return {};
   }
-  const { limitBytes, usageBytes, directory } = group;
-  return { cgroup: { limitBytes, usageBytes, pageCacheBytes: readPageCache(directory) } };
+  const { limitBytes, highBytes, usageBytes, directory } = group;
+  return {
+    cgroup: { limitBytes, highBytes, usageBytes, pageCacheBytes: readPageCache(directory) },
+  };
 }
 
 /** All descendants by RSS, largest first, without those that have ended or are not readable. */

@@ -112,11 +112,32 @@ describe("the effective limit", () => {
     expect(readLimiting({ version: 2, directories: [leaf, pod, top] })).toEqual({
       directory: pod,
       limitBytes: 5000,
+      highBytes: null,
       usageBytes: 400,
       oomKills: 1,
       highEvents: 3,
       maxEvents: 4,
     });
+  });
+
+  test("the smallest memory.high among the ancestors, with that group's throttlings", () => {
+    const leaf = group("slice/app", {
+      "memory.max": "5000\n",
+      "memory.high": "max\n",
+      "memory.current": "400\n",
+      "memory.events": "high 0\nmax 4\noom_kill 1\n",
+    });
+    const slice = group("slice", {
+      "memory.max": "max\n",
+      "memory.high": "4096\n",
+      "memory.events": "high 12\nmax 0\noom_kill 7\n",
+    });
+    const top = group("", { "memory.max": "max\n", "memory.high": "8192\n" });
+    const place = { version: 2, directories: [leaf, slice, top] } as const;
+    const both = { directory: leaf, highBytes: 4096, highEvents: 12, oomKills: 1 };
+    expect(readLimiting(place)).toMatchObject({ ...both, limitBytes: 5000, maxEvents: 4 });
+    writeFileSync(join(leaf, "memory.max"), "max\n");
+    expect(readLimiting(place)).toMatchObject({ ...both, limitBytes: null });
   });
 
   test("no limit: the own group's figures", () => {
@@ -128,12 +149,14 @@ describe("the effective limit", () => {
     expect(readLimiting({ version: 2, directories: [leaf, root] })).toMatchObject({
       directory: leaf,
       limitBytes: null,
+      highBytes: null,
       usageBytes: 100,
     });
   });
 
-  test("version 1", () => {
+  test("version 1: its soft limit throttles nothing, so it is not memory.high", () => {
     const leaf = group("app", {
+      "memory.soft_limit_in_bytes": "512\n",
       "memory.limit_in_bytes": "2048\n",
       "memory.usage_in_bytes": "1024\n",
       "memory.failcnt": "7\n",
@@ -142,6 +165,7 @@ describe("the effective limit", () => {
     expect(readLimiting({ version: 1, directories: [leaf] })).toEqual({
       directory: leaf,
       limitBytes: 2048,
+      highBytes: null,
       usageBytes: 1024,
       oomKills: 2,
       highEvents: null,

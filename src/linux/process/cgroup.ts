@@ -13,13 +13,19 @@ export interface CgroupMemory {
   readonly directory: string;
   /** null if there is no limit. */
   readonly limitBytes: Bytes | null;
+  /**
+   * Smallest `memory.high` of the group and its ancestors: above it, the kernel throttles the processes and reclaims
+   * their memory, but kills none. null if there is none, and in version 1, whose `memory.soft_limit_in_bytes` throttles
+   * nothing: the kernel reclaims above it only while the machine is short of memory.
+   */
+  readonly highBytes: Bytes | null;
   readonly usageBytes: Bytes;
   /**
    * Number of its processes that were killed because it was out of memory; null if the kernel does not count
    * them.
    */
   readonly oomKills: number | null;
-  /** How often the group was throttled at `memory.high`, and how often it reached its limit. */
+  /** How often the group of `highBytes` was throttled, and how often the group reached its limit. */
   readonly highEvents: number | null;
   readonly maxEvents: number | null;
 }
@@ -192,13 +198,8 @@ export function ofGroup<Result>(
 /** Reads the group with the effective limit; null if the process's own group has no memory figures. */
 export function readLimiting(place: CgroupPlace, read: ReadText = readText): CgroupMemory | null {
   const limitName = place.version === 2 ? "memory.max" : "memory.limit_in_bytes";
-  let nearest: { directory: string; limitBytes: Bytes } | null = null;
-  for (const directory of place.directories) {
-    const limit = parseLimit(read(`${directory}/${limitName}`));
-    if (limit !== null && (nearest === null || limit < nearest.limitBytes)) {
-      nearest = { directory, limitBytes: limit };
-    }
-  }
+  const nearest = smallestOf(place, limitName, read);
+  const high = place.version === 2 ? smallestOf(place, "memory.high", read) : null;
   const candidates = nearest ? [nearest.directory] : place.directories;
   for (const directory of candidates) {
     const usage = read(
@@ -207,13 +208,32 @@ export function readLimiting(place: CgroupPlace, read: ReadText = readText): Cgr
     if (usage !== null) {
       return {
         directory,
-        limitBytes: nearest?.limitBytes ?? null,
+        limitBytes: nearest?.bytes ?? null,
+        highBytes: high?.bytes ?? null,
         usageBytes: Number(usage),
-        ...(place.version === 2 ? eventsOf(directory, read) : killsOf(directory, read)),
+        ...(place.version === 2
+          ? eventsOf(directory, high?.directory ?? directory, read)
+          : killsOf(directory, read)),
       };
     }
   }
   return null;
+}
+
+/** The smallest value of this limit among a group and its ancestors, and the nearest group that has it. */
+function smallestOf(
+  { directories }: CgroupPlace,
+  name: string,
+  read: ReadText,
+): { readonly directory: string; readonly bytes: Bytes } | null {
+  let smallest: { directory: string; bytes: Bytes } | null = null;
+  for (const directory of directories) {
+    const bytes = parseLimit(read(`${directory}/${name}`));
+    if (bytes !== null && (smallest === null || bytes < smallest.bytes)) {
+      smallest = { directory, bytes };
+    }
+  }
+  return smallest;
 }
 
 /**
@@ -255,11 +275,11 @@ export function parseLimit(text: string | null): Bytes | null {
 
 type Events = Pick<CgroupMemory, "oomKills" | "highEvents" | "maxEvents">;
 
-function eventsOf(directory: string, read: ReadText): Events {
+function eventsOf(directory: string, highDirectory: string, read: ReadText): Events {
   const text = read(`${directory}/memory.events`);
   return {
     oomKills: count(text, "oom_kill"),
-    highEvents: count(text, "high"),
+    highEvents: count(read(`${highDirectory}/memory.events`), "high"),
     maxEvents: count(text, "max"),
   };
 }

@@ -47,6 +47,8 @@ export interface ServiceRowJson {
   growthBytesPerHour?: number;
   /** Sum of the limits of the control groups; 0: an instance has none. */
   limitBytes: Bytes;
+  /** Sum of `memory.high` of the control groups, above which they are throttled; absent: an instance has none. */
+  highBytes?: Bytes;
   /** Of the instance that reaches its limit first; 0: no limit, or no growth. */
   msToLimit: Millis;
   verdict: FleetVerdictJson;
@@ -87,6 +89,8 @@ export interface InstanceRowJson {
   growthBytesPerHour?: number;
   /** 0: none. */
   limitBytes: Bytes;
+  /** `memory.high` of its control group; absent: none. */
+  highBytes?: Bytes;
   msToLimit: Millis;
   verdict: { kind: string; confidence: number; summary: string };
   labels: Record<string, string>;

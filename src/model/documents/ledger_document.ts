@@ -54,7 +54,13 @@ export interface LedgerJson {
   /** pymalloc's arenas, resident or not. */
   pymalloc?: PymallocJson;
   /** The limiting control group; absent if none is readable. */
-  cgroup?: { limitBytes: Bytes | null; usageBytes: Bytes; pageCacheBytes: Bytes | null };
+  cgroup?: {
+    limitBytes: Bytes | null;
+    /** `memory.high`, above which the kernel throttles the group's processes; version 2 only. */
+    highBytes?: Bytes | null;
+    usageBytes: Bytes;
+    pageCacheBytes: Bytes | null;
+  };
   /** All descendants, with --children. */
   children: {
     pid: Pid;

@@ -3,6 +3,7 @@ import { LEDGER_PARTS, type LedgerPartName } from "./ledger.js";
 
 /** Metrics that the recorder reads of a process at its polls. Bytes unless the name says otherwise.
  * The names are the recording's and the store's: a metric is stored under exactly this name.
+ * `cgroupHighBytes`: `memory.high` of a control group of version 2, above which its processes are throttled.
  * `memoryWaitShare`: part of the last ten seconds in which a process of the control group waited for memory, 0 to 1.
  * `deviceBytes`: on all devices, as the driver counts it.
  * `requestsPerSecond`: since the reading before, where the program counts its requests (linux/memory/request_count.ts). */
@@ -33,6 +34,7 @@ const POLLED = [
   "writtenBytes",
   "cgroupUsageBytes",
   "cgroupLimitBytes",
+  "cgroupHighBytes",
   "cgroupOomKills",
   "cgroupHighEvents",
   "cgroupMaxEvents",

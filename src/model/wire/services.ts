@@ -24,7 +24,8 @@ export const EVENTS_PATH = "/api/v1/events";
 
 /**
  * The metrics of a series: RSS of the whole program, its PSS, live bytes by the agent's samples, the ledger, RSS by kind of
- * page (which needs no agent), memory on devices as their driver counts it, or requests a second where the program counts them.
+ * page (which needs no agent), memory on devices as their driver counts it, requests a second where the program counts them,
+ * or use, limit and `memory.high` of the control group of each program: programs of one group each count it.
  */
 export const SERIES_NAMES = [
   "rssBytes",
@@ -34,6 +35,9 @@ export const SERIES_NAMES = [
   "pages",
   "deviceBytes",
   "requestsPerSecond",
+  "cgroupUsageBytes",
+  "cgroupLimitBytes",
+  "cgroupHighBytes",
 ] as const;
 export type SeriesName = (typeof SERIES_NAMES)[number];
 

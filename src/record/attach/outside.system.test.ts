@@ -1,11 +1,12 @@
 /** Polls of real processes from outside: what is read while they do not change, and when they do. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
+import { makeMemoryGroup, removeMemoryGroup } from "../../../test/memory_group.js";
 import { monotonicMs } from "../../linux/this_process/clock.js";
 import { present } from "../../model/base/present.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
@@ -34,7 +35,7 @@ beforeEach(async () => {
   await lines.next();
 });
 afterEach(() => {
-  if (child.exitCode === null) {
+  if (child.exitCode === null && child.signalCode === null) {
     process.kill(-present(child.pid), "SIGKILL");
   }
   rmSync(folder, { recursive: true });
@@ -86,6 +87,33 @@ test("a child is found at the poll after it was seen to start, although its pare
   const [parent, ...others] = openRecording(recordingPath).processes;
   expect(others.map(({ parentPid }) => parentPid)).toEqual([parent?.pid]);
 });
+
+const group = makeMemoryGroup(2 ** 30);
+afterAll(() => removeMemoryGroup(group));
+
+test.skipIf(group === null)(
+  "the limit of a real control group is recorded, and its memory.high, which version 1 lacks",
+  async () => {
+    const high = join(group ?? "", "memory.high");
+    const hasHigh = existsSync(high);
+    const softLimit = join(group ?? "", "memory.soft_limit_in_bytes");
+    writeFileSync(hasHigh ? high : softLimit, String(2 ** 29));
+    writeFileSync(join(group ?? "", "cgroup.procs"), String(child.pid));
+    const recordingPath = join(folder, "group.tidemark");
+    const recording = new OutsideRecording({
+      ...{ pid: present(child.pid), recordingPath, follow: true },
+      startedBelowMs: () => Number.NEGATIVE_INFINITY,
+    });
+    recording.poll();
+    await recording.close();
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    child.kill("SIGKILL");
+    await ended; // the group must be empty
+    const { series } = openRecording(recordingPath);
+    expect(readings(series, "cgroupLimitBytes")).toEqual([2 ** 30]);
+    expect(readings(series, "cgroupHighBytes")).toEqual(hasHigh ? [2 ** 29] : []);
+  },
+);
 
 function readings(all: readonly MemorySeries[], metric: Metric): number[] {
   return all.flatMap(({ values }) =>

@@ -153,18 +153,23 @@ export class MemoryWatch {
       poll.measure({ series: 0 }, "memoryWaitShare", waitShare);
     }
     const memory = ofGroup(this.#place, this.#texts, readLimiting);
-    if (!memory || !rootLives || (poll.isQuiet && memory.limitBytes === null)) {
+    if (
+      !memory ||
+      !rootLives ||
+      (poll.isQuiet && (memory.limitBytes ?? memory.highBytes) === null)
+    ) {
       return; // the figures are stored with the root's, which has ended
     }
     this.#throttled = memory.highEvents;
     const figures: readonly [Metric, number | null][] = [
       ["cgroupUsageBytes", memory.usageBytes],
       ["cgroupLimitBytes", memory.limitBytes],
+      ["cgroupHighBytes", memory.highBytes],
       ["cgroupOomKills", memory.oomKills],
       ["cgroupHighEvents", memory.highEvents],
       ["cgroupMaxEvents", memory.maxEvents],
     ];
-    for (const [metric, value] of poll.isQuiet ? figures.slice(0, 2) : figures) {
+    for (const [metric, value] of poll.isQuiet ? figures.slice(0, 3) : figures) {
       if (value !== null) {
         poll.measure({ series: 0 }, metric, value);
       }

@@ -148,6 +148,11 @@ export const ANSWER_SCHEMAS = {
           $ref: "#/components/schemas/Bytes",
           description: "Sum of the limits of the control groups; 0: an instance has none.",
         },
+        highBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description:
+            "Sum of `memory.high` of the control groups, above which they are throttled; absent: an instance has none.",
+        },
         msToLimit: {
           $ref: "#/components/schemas/Millis",
           description: "Of the instance that reaches its limit first; 0: no limit, or no growth.",
@@ -347,6 +352,10 @@ export const ANSWER_SCHEMAS = {
           $ref: "#/components/schemas/Bytes",
           description: "0: none.",
         },
+        highBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "`memory.high` of its control group; absent: none.",
+        },
         msToLimit: {
           $ref: "#/components/schemas/Millis",
         },
@@ -456,6 +465,9 @@ export const ANSWER_SCHEMAS = {
         "pages",
         "deviceBytes",
         "requestsPerSecond",
+        "cgroupUsageBytes",
+        "cgroupLimitBytes",
+        "cgroupHighBytes",
       ],
     },
     HeatMapAnswer: {
@@ -2918,6 +2930,10 @@ export const ANSWER_SCHEMAS = {
         limitBytes: {
           $ref: "#/components/schemas/Bytes",
           description: "0: none.",
+        },
+        highBytes: {
+          $ref: "#/components/schemas/Bytes",
+          description: "`memory.high` of its control group; absent: none.",
         },
         msToLimit: {
           $ref: "#/components/schemas/Millis",

@@ -99,7 +99,12 @@ function Figures({ document: { summary } }: { document: ServiceJson }) {
     [
       "Limit",
       summary.limitBytes === 0 ? "none" : formatBytes(summary.limitBytes),
-      summary.msToLimit === 0 ? "" : `first instance full in ${formatDuration(summary.msToLimit)}`,
+      [
+        summary.msToLimit === 0 ? "" : `first instance full in ${formatDuration(summary.msToLimit)}`,
+        summary.highBytes === undefined ? "" : `throttled above ${formatBytes(summary.highBytes)}`,
+      ]
+        .filter((note) => note !== "")
+        .join("; "),
     ],
     ["Versions", summary.versions.join(", ") || "–", ""],
   ] as const;

@@ -96,14 +96,16 @@ export function memoryCheck(pid: Pid, area: Area): DoctorCheckJson {
       remedy: "in a container, mount /sys/fs/cgroup",
     });
   }
-  const { limitBytes, usageBytes, oomKills } = memory;
+  const { limitBytes, highBytes, usageBytes, oomKills } = memory;
   const version = `version ${place?.version}`;
+  const high = highBytes === null ? "" : `, throttled above ${formatBytes(highBytes)}`;
   if (limitBytes === null) {
-    return works(area, "control group", `${version}, no limit, ${formatBytes(usageBytes)} used`);
+    const used = `${formatBytes(usageBytes)} used`;
+    return works(area, "control group", `${version}, no limit${high}, ${used}`);
   }
   const free = Math.max(0, limitBytes - usageBytes);
   const killed = oomKills === null || oomKills === 0 ? "" : `, ${oomKills} processes killed by it`;
-  const found = `${version}, ${formatBytes(free)} free of ${formatBytes(limitBytes)}${killed}`;
+  const found = `${version}, ${formatBytes(free)} free of ${formatBytes(limitBytes)}${high}${killed}`;
   return free >= ROOM_BYTES
     ? works(area, "control group", found)
     : limited(area, "control group", found, {

@@ -68,6 +68,9 @@ const SOURCES: Readonly<
   },
   deviceBytes: { names: ["deviceBytes"], ofRoot: false, carry: String(CARRY_MS) },
   requestsPerSecond: { names: ["requestsPerSecond"], ofRoot: false, carry: String(CARRY_MS) },
+  cgroupUsageBytes: { names: ["cgroupUsageBytes"], ofRoot: true, carry: RARE_CARRY },
+  cgroupLimitBytes: { names: ["cgroupLimitBytes"], ofRoot: true, carry: RARE_CARRY },
+  cgroupHighBytes: { names: ["cgroupHighBytes"], ofRoot: true, carry: RARE_CARRY },
 };
 
 const OFTEN = Object.values(SOURCES)

@@ -184,7 +184,8 @@ const TIER_TEXT: Readonly<Record<Tier, string>> = {
 const SEEN = `CASE WHEN m.carry_ms = 0 THEN m.ts_ms WHEN m.name IN ('treeRssBytes', 'liveBytes')
   THEN m.ts_ms + greatest(0, m.carry_ms - ${CARRY_MS}) END`;
 /** The rows that say when, and what the page shows: in coarser tiers, a third of all. */
-const SHOWN = "(m.carry_ms = 0 OR m.name IN ('treeRssBytes', 'liveBytes', 'cgroupLimitBytes'))";
+const SHOWN =
+  "(m.carry_ms = 0 OR m.name IN ('treeRssBytes', 'liveBytes', 'cgroupLimitBytes', 'cgroupHighBytes'))";
 
 /** When a row of the profiles `p` of another profiler saw its program. */
 const TAKEN = `p.ts_ms + greatest(0, p.carry_ms - ${SHORTEST_CARRY_MS})`;
@@ -215,25 +216,26 @@ async function instancesIn(
           arg_max(m.value, m.ts_ms) FILTER (m.name = 'treeRssBytes') AS rss,
           max(m.most) FILTER (m.name = 'treeRssBytes') AS peak,
           arg_max(m.value, m.ts_ms) FILTER (m.name = 'cgroupLimitBytes') AS limit_bytes,
+          arg_max(m.value, m.ts_ms) FILTER (m.name = 'cgroupHighBytes') AS high_bytes,
           NULL AS live
         FROM ${metrics} m JOIN root USING (series_id)
         WHERE ${SHOWN} AND m.ts_ms + m.carry_ms >= $start_ms AND m.ts_ms < $end_ms
         GROUP BY m.series_id
         HAVING max(${SEEN}) >= $start_ms
         UNION ALL
-        SELECT p.series_id, max(${TAKEN}), NULL, NULL, NULL, arg_max(p.live_bytes, p.ts_ms)
+        SELECT p.series_id, max(${TAKEN}), NULL, NULL, NULL, NULL, arg_max(p.live_bytes, p.ts_ms)
         FROM ${profiles} p JOIN root USING (series_id)
         WHERE (p.ts_ms >= $start_ms OR p.ts_ms + p.carry_ms > $start_ms) AND p.ts_ms < $end_ms
           AND (p.ts_ms >= $start_ms OR root.ended_ms = 0 OR root.ended_ms > $start_ms)
           AND list_contains(root.label_keys, '${SOURCE_LABEL}')
         GROUP BY p.series_id
         UNION ALL -- files without times and stacks
-        SELECT series_id, ended_ms, NULL, NULL, NULL, NULL FROM root
+        SELECT series_id, ended_ms, NULL, NULL, NULL, NULL, NULL FROM root
         WHERE ended_ms >= $start_ms AND ended_ms < $end_ms
           AND list_contains(label_keys, '${SOURCE_LABEL}')),
       readings AS (
         SELECT series_id, max(last_ms) AS last_ms, max(rss) AS rss, max(peak) AS peak,
-          max(limit_bytes) AS limit_bytes, max(live) AS live
+          max(limit_bytes) AS limit_bytes, max(high_bytes) AS high_bytes, max(live) AS live
         FROM reported GROUP BY series_id),
       processes AS (
         SELECT root_id, count(*) AS n FROM series GROUP BY root_id)
@@ -284,6 +286,7 @@ function instanceOf(row: Rows[number], { endMs }: Window): Instance {
       processes: number("processes"),
       ...(isKnown && row.kind !== UNMEASURED ? { growthBytesPerHour: number("growth") } : {}),
       limitBytes,
+      ...(number("high_bytes") > 0 ? { highBytes: number("high_bytes") } : {}),
       msToLimit: timeToLimit(number("ms_to_limit"), {
         ...{ limitBytes, rssBytes: number("rss"), growthBytesPerHour: number("growth") },
       }),
@@ -332,6 +335,7 @@ function serviceRow(
   const times = running.map((row) => row.msToLimit).filter((ms) => ms > 0);
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
   const isLimited = running.length > 0 && running.every((row) => row.limitBytes > 0);
+  const isThrottled = running.length > 0 && running.every((row) => row.highBytes !== undefined);
   return {
     service,
     versions: [...new Set(shown.map((row) => row.version))].filter((name) => name !== "").sort(),
@@ -342,6 +346,7 @@ function serviceRow(
       ? {}
       : { growthBytesPerHour: sum(measured.map((row) => row.growthBytesPerHour ?? 0)) }),
     limitBytes: isLimited ? sum(running.map((row) => row.limitBytes)) : 0,
+    ...(isThrottled ? { highBytes: sum(running.map((row) => row.highBytes ?? 0)) } : {}),
     msToLimit: times.length === 0 ? 0 : Math.min(...times),
     verdict: {
       ...(worst?.verdict ?? NO_VERDICT),
