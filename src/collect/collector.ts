@@ -24,6 +24,8 @@
 import { PythonScan, RecentTexts, type ScannedProcess } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../model/base/units.js";
+import type { FrameJson } from "../model/documents/documents.js";
+import { ownFrame } from "../model/documents/own_code.js";
 import { ActionLog } from "../recording/action_log.js";
 import type { Destination } from "../recording/sender/post_connection.js";
 import { Actions } from "./actions/actions.js";
@@ -42,6 +44,7 @@ import { chooseAgents, isInShare } from "./policy/choice.js";
 import type { Policy } from "./policy/policy.js";
 import { type Chosen, isInWindow, type Program } from "./policy/programs.js";
 import { type RuledProgram, RuledPrograms } from "./policy/ruled_programs.js";
+import { LEAST_AGE_MS, ShortLives } from "./policy/short_lives.js";
 import { PolicyFile } from "./policy_file.js";
 import {
   type Growing,
@@ -77,8 +80,6 @@ const TEXTS_MS: Millis = 500;
 /** While no program starts or ends, what each of them gets is decided this often. */
 const DECIDE_MS: Millis = 9_000;
 const TIDY_MS: Millis = 60_000;
-/** A program that ends sooner is not recorded. */
-const LEAST_AGE_MS: Millis = 5_000;
 
 export class Collector {
   readonly #ruled = new RuledPrograms();
@@ -100,6 +101,10 @@ export class Collector {
   readonly #lastMoments: LastMoments;
   readonly #actions: Actions;
   readonly #watched = new Map<string, Watched>();
+  readonly #shortLives = new ShortLives({
+    exitOf: (pid, aliveMs) => this.#events.endOf(pid, aliveMs)?.atMs ?? null,
+    wallClock: Date.now,
+  });
   readonly #pods: PodIdentities;
   readonly #remote: Remote;
   readonly #timed: TimedCaptures;
@@ -270,6 +275,12 @@ export class Collector {
         known.rule = rule;
       }
     }
+    const { warmUpMs } = boundsOf(this.#policy);
+    this.#shortLives.observe(
+      ruled.map(({ program }) => program),
+      warmUpMs,
+      nowMs,
+    );
     for (const [key, one] of this.#watched) {
       if (!seen.has(key) && one.growing === null) {
         this.#watched.delete(key);
@@ -293,13 +304,18 @@ export class Collector {
     );
   }
 
-  /** A program is recorded as soon as it is old enough. */
+  /** A program is recorded as soon as it is old enough; so is the agent loaded into one that may have it early. */
   #hasten(seen: ReadonlySet<string>, nowMs: Millis): void {
-    const left = [...this.#watched].flatMap(([key, { program, rule, growing }]) =>
-      seen.has(key) && growing === null && rule.watch !== "never"
-        ? LEAST_AGE_MS - ageMs(program.root)
-        : [],
-    );
+    const { warmUpMs } = boundsOf(this.#policy);
+    const left = [...this.#watched].flatMap(([key, { program, rule, growing }]) => {
+      if (!seen.has(key) || rule.watch === "never" || growing?.kind === "agent") {
+        return [];
+      }
+      const earlyMs = this.#shortLives.warmUpOf(program.root, warmUpMs, nowMs);
+      return (
+        (growing === null ? LEAST_AGE_MS : earlyMs < warmUpMs ? earlyMs : 0) - ageMs(program.root)
+      );
+    });
     const first = Math.min(...left.filter((ms) => ms > 0));
     if (Number.isFinite(first)) {
       this.#decideMs = Math.min(this.#decideMs, nowMs + first);
@@ -331,7 +347,10 @@ export class Collector {
           program.root.attach.ok &&
           nowMs >= retryMs &&
           !this.#pods.isLate(program.root) &&
-          ageMs(program.root) >= (asked.has(key) ? LEAST_AGE_MS : bounds.warmUpMs),
+          ageMs(program.root) >=
+            (asked.has(key)
+              ? LEAST_AGE_MS
+              : this.#shortLives.warmUpOf(program.root, bounds.warmUpMs, nowMs)),
         sinceMs: growing?.kind !== "agent" ? null : asked.has(key) ? nowMs : growing.sinceMs,
         leftMs: asked.has(key) ? null : leftMs,
         turns: asked.has(key) ? -1 : turns,
@@ -348,7 +367,12 @@ export class Collector {
       const isAllowed = growing?.kind === "agent" ? mayHave(key, rule) : rule.watch !== "never";
       if (growing !== null && !isAllowed) {
         growing.stop.abort();
-      } else if (starting.has(key) && growing?.kind !== "agent" && this.#recorders.mayEnter) {
+      } else if (
+        starting.has(key) &&
+        growing?.kind !== "agent" &&
+        this.#recorders.mayEnter &&
+        (asked.has(key) || this.#isOldEnough(one, nowMs))
+      ) {
         this.#recorders.enter(one);
       } else if (
         growing === null &&
@@ -360,6 +384,23 @@ export class Collector {
         this.#recorders.recordOutside(one);
       }
     }
+  }
+
+  /** Whether it has reached the warm-up, or gets the agent early, which is then accounted for. */
+  #isOldEnough(one: Watched, nowMs: Millis): boolean {
+    const { program } = one;
+    const bounds = boundsOf(this.#policy);
+    if (ageMs(program.root) >= bounds.warmUpMs) {
+      return true;
+    }
+    const early = this.#shortLives.enter(program.root, bounds, nowMs);
+    one.isEarly = early !== null;
+    if (early?.isFirst === true) {
+      const { lifeMs, warmUpMs: earlyMs } = early;
+      const { warmUpMs } = bounds;
+      this.#options.onEvent({ kind: "short-lives", program, lifeMs, earlyMs, warmUpMs });
+    }
+    return one.isEarly;
   }
 
   #trigger(nowMs: Millis): void {
@@ -383,13 +424,17 @@ export class Collector {
   }
 
   /** If the program ran out of memory or crashed, its last moment is kept; otherwise its recording gets a last verdict. */
-  #ended({ program, rule }: Watched, growing: Growing, end: ProgramEnd): void {
+  #ended({ program, rule, isEarly }: Watched, growing: Growing, end: ProgramEnd): void {
     const { path, kind } = growing;
-    this.#lastMoments.ended(program, path, end.memoryEnds, () => {
+    const judge = () => {
       if (kind === "agent" && this.#wantsVerdicts(rule)) {
         this.#verdicts.ended(this.#judged(program, growing, 0));
       }
-    });
+    };
+    this.#lastMoments.ended(program, path, end.memoryEnds, isEarly ? () => {} : judge);
+    if (isEarly) {
+      judge(); // also where each of them crashes: the lines of several lives are compared
+    }
   }
 
   /** Without a server, verdicts are made here; with one, only for the triggers and actions that wait for them. */
@@ -421,6 +466,14 @@ export class Collector {
           this.#options.onEvent({ kind: "verdict", program, path, verdict, isFinal });
         }
       },
+      onUndecided: ({ verdict, suspects: [first] }) => {
+        const line = first === undefined || first.stack.length === 0 ? "" : lineOf(first.stack);
+        const repeated = this.#shortLives.diagnosed(program.root, line);
+        if (repeated !== null && this.#options.to === null) {
+          const { summary } = verdict;
+          this.#options.onEvent({ kind: "repeated-line", program, path, ...repeated, summary });
+        }
+      },
     };
   }
 
@@ -434,6 +487,12 @@ export class Collector {
       this.#artifacts.tidy(bounds.artifacts, Date.now());
     }
   }
+}
+
+/** What identifies a line in several lives of a program. */
+function lineOf(stack: readonly FrameJson[]): string {
+  const frame = ownFrame(stack);
+  return `${frame?.function} ${frame?.file}:${frame?.line}`;
 }
 
 function ageMs({ startedMs }: ScannedProcess): Millis {

@@ -126,6 +126,12 @@ export function watchEventText(event: WatchEvent): string {
       const ended = event.isFinal ? "ended; its last verdict: " : "";
       return `${nameOf(event)}: ${ended}${verdictText(event.verdict)}. ${summary} Details: tidemark diagnose ${shellWord(event.path)}`;
     }
+    case "short-lives": {
+      const { lifeMs, earlyMs, warmUpMs } = event;
+      return `${nameOf(event)}: programs of this name keep ending after about ${formatDurationBriefly(lifeMs)}, before the warm-up of ${formatDurationBriefly(warmUpMs)}: some of them get the agent at an age of ${formatDurationBriefly(earlyMs)} from now on`;
+    }
+    case "repeated-line":
+      return `${nameOf(event)}: ended; in ${formatCount(event.lives)} of ${formatCount(event.of)} lives with the agent, all too short for a verdict, the same line kept what it allocated. ${event.summary} Details: tidemark diagnose ${shellWord(event.path)}`;
     case "captured":
       return capturedText(event);
     case "not-captured":

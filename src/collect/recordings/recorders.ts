@@ -56,6 +56,8 @@ export interface Watched {
   turns: number;
   retryMs: Millis;
   retryDistanceMs: Millis;
+  /** It got the agent before the warm-up was over, because others of its name ended sooner. */
+  isEarly: boolean;
   /** No recording could be made; the next attempt is not before this time. */
   brokenUntilMs: Millis;
 }
@@ -69,6 +71,7 @@ export function newlyWatched(program: Program, rule: Chosen): Watched {
     turns: 0,
     retryMs: 0,
     retryDistanceMs: FIRST_RETRY_MS,
+    isEarly: false,
     brokenUntilMs: 0,
   };
 }

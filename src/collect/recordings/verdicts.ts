@@ -21,6 +21,8 @@ export interface Judged {
     isNews: boolean,
     isFinal: boolean,
   ) => void;
+  /** The program has ended, and its recording is too short for a verdict. */
+  readonly onUndecided?: (diagnosis: DiagnosisJson) => void;
 }
 
 /** First verdict of a recording; each next one when the recording is this many times as long. */
@@ -93,17 +95,20 @@ export class VerdictTurns {
 }
 
 async function diagnose(
-  { path, onVerdict }: Judged,
+  { path, onVerdict, onUndecided }: Judged,
   course: Course,
   isFinal: boolean,
 ): Promise<void> {
   try {
-    const { verdict } = await diagnoseRecording(openRecording(path), async () => {});
+    const diagnosis = await diagnoseRecording(openRecording(path), async () => {});
+    const { verdict } = diagnosis;
     const kind = CALM_KINDS.has(verdict.kind) ? "" : verdict.kind;
     if (verdict.kind !== "insufficient-evidence") {
       const isNews = kind !== course.kind || (isFinal && kind !== "");
       course.kind = kind;
       onVerdict(verdict, isNews, isFinal);
+    } else if (isFinal) {
+      onUndecided?.(diagnosis);
     }
   } catch (error) {
     if (!(error instanceof TidemarkError)) {

@@ -25,6 +25,24 @@ export type WatchEvent =
       /** The program has ended. */
       readonly isFinal: boolean;
     }
+  /** Programs of its name keep ending before the warm-up is over: some of them get the agent earlier from now on. */
+  | {
+      readonly kind: "short-lives";
+      readonly program: Program;
+      readonly lifeMs: Millis;
+      readonly earlyMs: Millis;
+      readonly warmUpMs: Millis;
+    }
+  /** A line kept what it allocated in several of such programs, each of which was too short for a verdict. */
+  | {
+      readonly kind: "repeated-line";
+      readonly program: Program;
+      readonly path: string;
+      /** In so many lives, of those that were diagnosed. */
+      readonly lives: number;
+      readonly of: number;
+      readonly summary: string;
+    }
   | CaptureEvent
   | ActionEvent
   | UploadEvent

@@ -30,7 +30,13 @@ import type {
   FleetVersionJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
 import { median } from "../series/trend.js";
-import { fleetEvidence, fleetSummary, neededText, soonerText } from "../wording/fleet_sentence.js";
+import {
+  fleetEvidence,
+  fleetSummary,
+  neededText,
+  repeatedLineText,
+  soonerText,
+} from "../wording/fleet_sentence.js";
 import type { FleetProcess, ServiceEvidence } from "./fleet_evidence.js";
 import { fleetSuspects } from "./fleet_suspects.js";
 import { forecasts } from "./forecast.js";
@@ -48,6 +54,7 @@ import { loadRange, withoutLoad } from "./load_removal.js";
 import { needed } from "./needed.js";
 import { normalQuantile } from "./normal_quantile.js";
 import { commonKind, ownVerdict } from "./own_verdicts.js";
+import { repeatedLine } from "./short_lives.js";
 import { changeBetween } from "./version_change.js";
 
 const HOUR_MS = 3_600_000;
@@ -101,6 +108,8 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     levelBytes: newest?.growth?.level ?? 0,
     bytesPerRequest: accused === null ? 0 : bytesPerRequest(rateOf(accused)),
   };
+  const repeated =
+    shape === "short" && kind === "insufficient-evidence" ? repeatedLine(evidence) : null;
   const own = kind === "insufficient-evidence" ? (single?.verdict ?? null) : null;
   const open = accused === null ? needed(versions, window.endMs) : null;
   const forecast = accused === null ? [] : forecasts(ofAccused, rateOf(accused), window.endMs);
@@ -111,7 +120,10 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     verdict: {
       kind,
       confidence: confidenceOf(shape, accused),
-      summary: fleetSummary({ ...about, forecast }),
+      summary: [
+        fleetSummary({ ...about, forecast }),
+        ...(repeated === null ? [] : [repeatedLineText(repeated)]),
+      ].join(" "),
     },
     ...(accused === null ? {} : { leak: leakJson(accused, first, window.endMs) }),
     versions: versions.flatMap(versionJson),
@@ -250,13 +262,17 @@ function leakJson(
   };
 }
 
-function versionJson({ version, growth }: JudgedVersion): FleetVersionJson[] {
+function versionJson({ version, growth, processes }: JudgedVersion): FleetVersionJson[] {
+  // Several recordings of one process have the same start.
+  const known = new Set(
+    processes.map(({ process: { instance, startedMs } }) => `${instance} ${startedMs}`),
+  );
   return growth === null
     ? []
     : [
         {
           version,
-          instances: growth.curve.processes,
+          instances: Math.min(growth.curve.processes, known.size),
           ...rateJson(growth),
           shape: growth.shape,
           windowMs: growth.windowMs,

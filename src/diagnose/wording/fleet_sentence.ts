@@ -2,12 +2,14 @@
 import {
   formatBytes,
   formatDuration,
+  formatDurationBriefly,
   formatGrowth,
   formatShare,
   formatUtcTime,
 } from "../../model/base/numbers.js";
-import type { Bytes } from "../../model/base/units.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 import type {
   FleetDiagnosisJson,
   FleetKillsJson,
@@ -110,6 +112,23 @@ export function fleetSummary(
         ? `${name} does not grow: its memory follows the request rate, by up to ${formatBytes(about.loadBytes)} on each instance.${step}`
         : `${name} does not grow.${step}`;
   }
+}
+
+/** A line that kept what it allocated in several processes, each of which ended within a minute. */
+export interface RepeatedLine {
+  readonly line: FrameJson;
+  /** From the root to the object that holds its memory. */
+  readonly path: readonly string[];
+  /** Lives of the newest version in which it was seen, of those that ended in the last hour. */
+  readonly lives: number;
+  readonly of: number;
+  /** Of a typical life. */
+  readonly lifeMs: Millis;
+}
+
+export function repeatedLineText({ line, path, lives, of, lifeMs }: RepeatedLine): string {
+  const held = path.length === 0 ? "" : `, held by ${path.join(" → ")}`;
+  return `Its processes end after about ${formatDurationBriefly(lifeMs)}, too soon for the fleet's verdict; in ${lives} of ${of} of them, ${frameText(line)} kept what it allocated${held}. In such a time a starting program, a filling cache and a leak look the same.`;
 }
 
 /** How each version and the load were judged. */
