@@ -1,6 +1,7 @@
 /** What every store knows about programs: their lives, verdicts, and the evidence of the fleet's diagnosis. */
 import { expect, it } from "vitest";
 import { environment } from "../../test/environment.js";
+import { present } from "../model/base/present.js";
 import type { SeriesName } from "../model/wire/services.js";
 import type { StreamPlan } from "../recording/streams.fixture.js";
 import type { Store } from "./index.js";
@@ -199,6 +200,59 @@ describeStores(environment, (tested) => {
       },
     ]);
     expect(none?.processes).toEqual([]);
+  });
+
+  /** A process that is recorded from outside, with the agent, and from outside again; and another one. @returns the three streams */
+  const moving = async (ofAgent: Partial<StreamPlan>): Promise<string[]> => {
+    const rss = (...minutes: number[]) => minutes.map((at) => [at * MINUTE, 9 * MIB] as const);
+    const process = { service: "shop", version: "3", pid: 7, startedMs: START };
+    const left = { exitCode: null, killedAfterMs: [MINUTE] };
+    const before = { ...process, rss: rss(1, 2), endedAfterMs: 3 * MINUTE, ...left };
+    // The start is computed anew for each recording.
+    const agent = { ...process, startedMs: START + 8, recordedAfterMs: 3 * MINUTE, rss: rss(3, 5) };
+    const profiles = [[4 * MINUTE, `main;f ${MIB} variance=1`]] as const;
+    const after = { ...process, recordedAfterMs: 6 * MINUTE, rss: rss(6, 8) };
+    // Of another container with the same host name, say.
+    await give({ ...process, recordedAfterMs: 1, rss: rss(1, 4, 8) });
+    return [await give(before), await give({ ...agent, profiles, ...ofAgent }), await give(after)];
+  };
+  const moved = { startMs: START, endMs: START + 9 * MINUTE };
+
+  it("counts a process once that was recorded from outside, then with the agent, then from outside", async () => {
+    const streams = await moving({ endedAfterMs: 6 * MINUTE, exitCode: null });
+    const { instances, summary } = present(await store.service("shop", moved, 1));
+    expect(summary).toMatchObject({ instances: 2, endedInstances: 0, rssBytes: 18 * MIB });
+    const next = new Map(instances.map((row) => [row.stream, row.continuedAs]));
+    expect(streams.map((stream) => next.get(stream))).toEqual([...streams.slice(1), undefined]);
+    const lives = await store.lives(moved);
+    expect(lives.map(({ endedMs, killsMs }) => [endedMs, killsMs.length]).sort()).toEqual([
+      [null, 0],
+      [null, 1],
+    ]);
+    const [evidence] = await store.fleetEvidence(["shop"], moved);
+    const of = evidence?.processes ?? [];
+    expect(new Set(of.map(({ instance, startedMs }) => `${instance} ${startedMs}`)).size).toBe(2);
+    expect(of.filter(({ endedMs }) => endedMs === null)).toHaveLength(2);
+    const [size] = await store.fleetPeaks(["shop"], moved);
+    expect(new Set(size?.processes.map(({ instance }) => instance)).size).toBe(2);
+    const minutes = { ...moved, stepMs: MINUTE, service: "shop", name: "rssBytes" } as const;
+    const { groups } = await store.series({ ...minutes, by: "none" });
+    const mib = groups.flatMap(({ values }) => values.map((value) => (value ?? 0) / MIB));
+    expect(mib.map(Math.round)).toEqual([0, 18, 18, 18, 18, 18, 18, 18, 18]);
+    const running = await store.running({ of: { service: "shop" }, ...moved });
+    expect(running).toBeCloseTo((2 * 8) / 9, 2);
+    const [gauges] = await store.versionGauges(moved.endMs);
+    expect(gauges).toMatchObject({ instances: 2, rssBytes: 18 * MIB });
+  });
+
+  it("counts it once in the list if its collector was killed, so that no recording has an end", async () => {
+    const streams = await moving({});
+    const { instances, summary } = present(await store.service("shop", moved, 1));
+    expect(summary).toMatchObject({ instances: 2, endedInstances: 0, rssBytes: 18 * MIB });
+    expect(instances.filter(({ continuedAs }) => continuedAs === streams[2])).toHaveLength(1);
+    expect(await store.lives(moved)).toHaveLength(2);
+    const [evidence] = await store.fleetEvidence(["shop"], moved);
+    expect(evidence?.processes.filter(({ endedMs }) => endedMs === null)).toHaveLength(2);
   });
 
   it("has the control groups' use, limit and memory.high as series, and the newest ones in the list of instances", async () => {

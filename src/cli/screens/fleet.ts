@@ -109,9 +109,11 @@ export function printService(
       ? [formatBytes(row.rssBytes), formatBytes(row.peakRssBytes)]
       : ["-", "-"]),
     row.growthBytesPerHour === undefined ? "-" : formatGrowth(row.growthBytesPerHour),
-    row.endedMs === undefined
-      ? "runs"
-      : `ended ${formatDuration(Math.max(0, window.endMs - row.endedMs))} ago`,
+    row.continuedAs !== undefined
+      ? `continued as ${row.continuedAs.slice(0, 8)}`
+      : row.endedMs === undefined
+        ? "runs"
+        : `ended ${formatDuration(Math.max(0, window.endMs - row.endedMs))} ago`,
     row.source === undefined
       ? row.verdict.kind
       : `${row.liveBytes === undefined ? "" : `${formatBytes(row.liveBytes)} live, `}from ${row.source}`,

@@ -89,6 +89,8 @@ export interface InstanceRowJson {
   growthBytesPerHour?: number;
   /** 0: none. */
   limitBytes: Bytes;
+  /** Stream of the next recording of the same process, which got the agent or lost it then; absent: this is the last one. */
+  continuedAs?: string;
   /** `memory.high` of its control group; absent: none. */
   highBytes?: Bytes;
   msToLimit: Millis;

@@ -100,7 +100,9 @@ function Figures({ document: { summary } }: { document: ServiceJson }) {
       "Limit",
       summary.limitBytes === 0 ? "none" : formatBytes(summary.limitBytes),
       [
-        summary.msToLimit === 0 ? "" : `first instance full in ${formatDuration(summary.msToLimit)}`,
+        summary.msToLimit === 0
+          ? ""
+          : `first instance full in ${formatDuration(summary.msToLimit)}`,
         summary.highBytes === undefined ? "" : `throttled above ${formatBytes(summary.highBytes)}`,
       ]
         .filter((note) => note !== "")
@@ -184,7 +186,8 @@ const COLUMNS: readonly Column<InstanceRowJson>[] = [
     name: "State",
     track: "110px",
     wide: true,
-    cell: (row) => (row.endedMs === undefined ? "runs" : "ended"),
+    cell: (row) =>
+      row.continuedAs !== undefined ? "continued" : row.endedMs === undefined ? "runs" : "ended",
     order: (row) => row.endedMs ?? Number.POSITIVE_INFINITY,
   },
   {

@@ -4,6 +4,7 @@ import type { Window } from "../../interface/window.js";
 import type { RowReader } from "../row_database.js";
 import { EXIT_EVENT, exitCodeIn } from "../stream_rows.js";
 import { windowValues } from "./gauge.js";
+import { byProcess } from "./process_parts.js";
 
 export async function processLives(database: RowReader, window: Window): Promise<ProcessLife[]> {
   const days = database.daysIn(window.startMs, window.endMs);
@@ -29,14 +30,17 @@ export async function processLives(database: RowReader, window: Window): Promise
       exits AS (
         SELECT e.series_id, arg_max(e.body, e.ts_ms) AS ended FROM ${events} e
         WHERE e.kind = '${EXIT_EVENT}' AND e.ts_ms >= $start_ms AND e.ts_ms < $end_ms GROUP BY e.series_id)
-    SELECT s.stream, s.service, s.version, s.host, s.pod, s.started_ms, s.ended_ms, l.last_ms, k.kills, d.ratio, x.ended
+    SELECT s.stream, s.service, s.version, s.host, s.pod, s.container, s.pid, s.recorded_ms, s.started_ms, s.ended_ms, l.last_ms, k.kills, d.ratio, x.ended
     FROM lasts l JOIN series s USING (series_id)
       LEFT JOIN kills k ON k.root_id = s.series_id LEFT JOIN devices d ON d.root_id = s.series_id
       LEFT JOIN exits x ON x.series_id = s.series_id
     WHERE s.series_id = s.root_id ORDER BY s.service, s.started_ms`,
     windowValues(window),
   );
-  return rows.map((row) => ({
+  const lives = rows.map((row) => ({
+    container: String(row.container),
+    pid: Number(row.pid),
+    recordedMs: Number(row.recorded_ms),
     process: String(row.stream),
     service: String(row.service),
     version: String(row.version),
@@ -52,4 +56,12 @@ export async function processLives(database: RowReader, window: Window): Promise
         : Array.from((row.kills as unknown as { items: readonly bigint[] }).items, Number),
     fragmentation: row.ratio === null ? null : Number(row.ratio),
   }));
+  return byProcess(lives, (life) => life).flatMap((parts) => {
+    const last = parts.at(-1);
+    if (last === undefined) {
+      return [];
+    }
+    const { container: _container, pid: _pid, recordedMs: _recordedMs, ...life } = last;
+    return { ...life, killsMs: parts.flatMap(({ killsMs }) => killsMs).sort((a, b) => a - b) };
+  });
 }

@@ -1,5 +1,5 @@
 /** Services and their instances: which ones run, how much memory they use, and how fast it grows. */
-import type { Bytes, Millis } from "../../../model/base/units.js";
+import type { Bytes, Millis, TimeMs } from "../../../model/base/units.js";
 import type {
   FleetVerdictsJson,
   InstanceRowJson,
@@ -21,6 +21,7 @@ import {
   windowValues,
   within,
 } from "./gauge.js";
+import { byProcess } from "./process_parts.js";
 import { byGroup, metricsIn, stepsOf, stepValues } from "./series.js";
 
 const MOST_EVENTS = 200;
@@ -41,6 +42,8 @@ interface Instance {
   readonly service: string;
   readonly row: InstanceRowJson;
   readonly isRunning: boolean;
+  /** When the recording began. */
+  readonly recordedMs: TimeMs;
 }
 
 export async function servicesDocument(
@@ -246,7 +249,24 @@ async function instancesIn(
       LEFT JOIN verdicts v ON v.stream = root.stream`,
     { ...windowValues(window), ...values },
   );
-  return rows.map((row) => instanceOf(row, window));
+  return withoutContinued(rows.map((row) => instanceOf(row, window)));
+}
+
+/** Of the recordings of one process, only the last one may run; the others are marked. */
+function withoutContinued(instances: readonly Instance[]): Instance[] {
+  const partOf = ({ row, recordedMs }: Instance) => ({
+    ...row,
+    recordedMs,
+    lastMs: row.lastSeenMs,
+  });
+  return byProcess(instances, partOf).flatMap((parts) =>
+    parts.map((part, at): Instance => {
+      const next = parts[at + 1];
+      return next === undefined
+        ? part
+        : { ...part, isRunning: false, row: { ...part.row, continuedAs: next.row.stream } };
+    }),
+  );
 }
 
 function instanceOf(row: Rows[number], { endMs }: Window): Instance {
@@ -267,6 +287,7 @@ function instanceOf(row: Rows[number], { endMs }: Window): Instance {
   const limitBytes = number("limit_bytes") || number("verdict_limit");
   return {
     service: text("service"),
+    recordedMs: number("recorded_ms"),
     isRunning: ended === 0 && lastSeenMs >= Math.min(endMs, Date.now()) - CARRY_MS,
     row: {
       stream: text("stream"),
@@ -340,7 +361,7 @@ function serviceRow(
     service,
     versions: [...new Set(shown.map((row) => row.version))].filter((name) => name !== "").sort(),
     instances: running.length,
-    endedInstances: all.length - running.length,
+    endedInstances: all.filter(({ row }) => row.continuedAs === undefined).length - running.length,
     rssBytes: sum(running.map((row) => row.rssBytes)),
     ...(measured.length === 0
       ? {}

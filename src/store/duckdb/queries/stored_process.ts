@@ -1,14 +1,25 @@
 /** One life of one instance, from a row of its series with its readings. */
-import type { Bytes, TimeMs } from "../../../model/base/units.js";
+import type { Bytes, Pid, TimeMs } from "../../../model/base/units.js";
 import type { Window } from "../../interface/window.js";
 import type { Rows } from "../row_database.js";
 import { CARRY_MS } from "./gauge.js";
+import { byProcess } from "./process_parts.js";
 
-export interface StoredProcess {
-  /** The name of its stream. */
-  readonly process: string;
+/** Where a process ran, and when it was recorded. */
+interface Placed {
   readonly host: string;
   readonly pod: string;
+  readonly container: string;
+  /** 0: unknown. */
+  readonly pid: Pid;
+  /** When its recording began, and when it was last seen. */
+  readonly recordedMs: TimeMs;
+  readonly lastMs: TimeMs;
+}
+
+export interface StoredProcess extends Placed {
+  /** The name of its stream. */
+  readonly process: string;
   readonly version: string;
   readonly startedMs: TimeMs;
   /** null: it runs. */
@@ -31,9 +42,13 @@ export function processOf(
     process: text("stream"),
     host: text("host"),
     pod: text("pod"),
+    container: text("container"),
+    pid: number("pid"),
     version: text("version"),
     startedMs: number("started_ms"),
     endedMs: runs ? null : ended || lastMs,
+    recordedMs: number("recorded_ms"),
+    lastMs,
     limitBytes: number("limit_bytes") || number("verdict_limit"),
     readings: readingsIn(row) ?? { times: [], values: [] },
   };
@@ -71,18 +86,33 @@ export function byService<Process extends StoredProcess>(
 }
 
 /** A pod is an instance. Processes of a host that run at the same time are several, and one that follows another is the same:
- * "web-3", "web-3 #2". */
+ * "web-3", "web-3 #2". The recordings of one process are of one instance, and have the same start. */
 function withInstances<Process extends StoredProcess>(
   processes: readonly Process[],
-): (Omit<Process, "host" | "pod"> & { readonly instance: string })[] {
+): (Omit<Process, keyof Placed> & { readonly instance: string })[] {
   const ends = new Map<string, TimeMs[]>();
-  return processes.map(({ host, pod, ...process }) => {
-    const name = pod || host || process.process.slice(0, 8);
+  return byProcess(processes, (process) => process).flatMap((parts) => {
+    const [first] = parts;
+    const startedMs = first?.startedMs ?? 0;
+    const name = first?.pod || first?.host || (first?.process ?? "").slice(0, 8);
     const taken = ends.get(name) ?? [];
     ends.set(name, taken);
-    const free = taken.findIndex((endedMs) => endedMs <= process.startedMs);
+    const free = taken.findIndex((endedMs) => endedMs <= startedMs);
     const slot = free < 0 ? taken.length : free;
-    taken[slot] = process.endedMs ?? Number.POSITIVE_INFINITY;
-    return { ...process, instance: slot === 0 ? name : `${name} #${slot + 1}` };
+    taken[slot] = parts.at(-1)?.endedMs ?? Number.POSITIVE_INFINITY;
+    const instance = slot === 0 ? name : `${name} #${slot + 1}`;
+    return parts.map((part, at) => {
+      const {
+        host: _h,
+        pod: _p,
+        container: _c,
+        pid: _i,
+        recordedMs: _r,
+        lastMs,
+        ...process
+      } = part;
+      const endedMs = at < parts.length - 1 ? (part.endedMs ?? lastMs) : part.endedMs;
+      return { ...process, startedMs, endedMs, instance };
+    });
   });
 }

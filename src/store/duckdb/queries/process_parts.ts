@@ -1,0 +1,57 @@
+/**
+ * A program that gets the agent or loses it, or whose collector was restarted, has several recordings, each of which is a stream of
+ * its own. They are parts of one process, which counts once:
+ *
+ *     process   ├──────────────────────────────────────
+ *     streams   ├ outside ┤├──── agent ────┤├ outside ─
+ */
+import type { Millis, Pid, TimeMs } from "../../../model/base/units.js";
+
+export interface Part {
+  readonly host: string;
+  readonly pod: string;
+  readonly container: string;
+  /** 0: unknown. */
+  readonly pid: Pid;
+  /** Of the process. */
+  readonly startedMs: TimeMs;
+  /** Of the recording, and when it was last seen. */
+  readonly recordedMs: TimeMs;
+  readonly lastMs: TimeMs;
+}
+
+/** Each recording computes the start anew, from the clock and the time since boot. */
+const SAME_START_MS: Millis = 2_000;
+/** A recording begins after the one before has ended; the end of a process is noticed this much later. */
+const OVERLAP_MS: Millis = 2_000;
+
+/**
+ * The rows of each process, the part that was recorded last at the end; processes in the order of their first rows. Programs of
+ * containers that started at the same moment may have the same host name and pid, but are recorded at the same time.
+ */
+export function byProcess<Row>(rows: readonly Row[], partOf: (row: Row) => Part): Row[][] {
+  const parts = rows.map((row) => ({ row, part: partOf(row) }));
+  const all = new Map<Row, Row[]>();
+  const ofPid = new Map<string, { readonly last: Part; readonly rows: Row[] }[]>();
+  for (const { row, part } of [...parts].sort((a, b) => a.part.recordedMs - b.part.recordedMs)) {
+    const { host, pod, container, pid } = part;
+    const name = JSON.stringify([host, pod, container, pid]);
+    const alike = ofPid.get(name) ?? [];
+    ofPid.set(name, alike);
+    const at = pid === 0 ? -1 : alike.findIndex(({ last }) => continues(part, last));
+    const ofProcess = [...(alike[at]?.rows ?? []), row];
+    alike.splice(at < 0 ? alike.length : at, 1, { last: part, rows: ofProcess });
+    all.set(ofProcess[0] ?? row, ofProcess);
+  }
+  return rows.flatMap((row) => {
+    const ofProcess = all.get(row);
+    return ofProcess === undefined ? [] : [ofProcess];
+  });
+}
+
+function continues(part: Part, before: Part): boolean {
+  return (
+    Math.abs(part.startedMs - before.startedMs) <= SAME_START_MS &&
+    part.recordedMs >= before.lastMs - OVERLAP_MS
+  );
+}
