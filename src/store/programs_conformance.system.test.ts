@@ -208,7 +208,7 @@ describeStores(environment, (tested) => {
     const process = { service: "shop", version: "3", pid: 7, startedMs: START };
     const left = { exitCode: null, killedAfterMs: [MINUTE] };
     const before = { ...process, rss: rss(1, 2), endedAfterMs: 3 * MINUTE, ...left };
-    // The start is computed anew for each recording.
+    // Each recording computes the start itself.
     const agent = { ...process, startedMs: START + 8, recordedAfterMs: 3 * MINUTE, rss: rss(3, 5) };
     const profiles = [[4 * MINUTE, `main;f ${MIB} variance=1`]] as const;
     const after = { ...process, recordedAfterMs: 6 * MINUTE, rss: rss(6, 8) };

@@ -1,5 +1,5 @@
 /**
- * Programs that end before the warm-up is over, again and again, such as a worker that its supervisor restarts: none of them
+ * Programs that repeatedly end before the warm-up is over, such as a worker that its supervisor restarts: none of them
  * would ever be old enough for the agent. From three such lives on, some of the next ones get it earlier:
  *
  *     ├── 20 s ──┤├── 21 s ──┤├── 20 s ──┤├─5 s─┬─ agent ─┤├─5 s─┬─ agent ─┤├─5 s─┬─ agent ─┤├── 20 s ──┤ ... a turn later: one

@@ -352,6 +352,11 @@ export const ANSWER_SCHEMAS = {
           $ref: "#/components/schemas/Bytes",
           description: "0: none.",
         },
+        continuedAs: {
+          type: "string",
+          description:
+            "Stream of the next recording of the same process, which got the agent or lost it then; absent: this is the last one.",
+        },
         highBytes: {
           $ref: "#/components/schemas/Bytes",
           description: "`memory.high` of its control group; absent: none.",
@@ -2930,6 +2935,11 @@ export const ANSWER_SCHEMAS = {
         limitBytes: {
           $ref: "#/components/schemas/Bytes",
           description: "0: none.",
+        },
+        continuedAs: {
+          type: "string",
+          description:
+            "Stream of the next recording of the same process, which got the agent or lost it then; absent: this is the last one.",
         },
         highBytes: {
           $ref: "#/components/schemas/Bytes",

@@ -20,7 +20,7 @@ export interface Part {
   readonly lastMs: TimeMs;
 }
 
-/** Each recording computes the start anew, from the clock and the time since boot. */
+/** Each recording computes the start itself, from the clock and the time since boot. */
 const SAME_START_MS: Millis = 2_000;
 /** A recording begins after the one before has ended; the end of a process is noticed this much later. */
 const OVERLAP_MS: Millis = 2_000;
