@@ -25,6 +25,7 @@ export {
   type SizeEvidence,
   USUAL_MARGIN,
 } from "./fleet/right_size.js";
+export { SHORT_LIFE_MS } from "./fleet/short_lives.js";
 export { processesForSites, processesToLookAt } from "./fleet/sites_wanted.js";
 export { assessGrowth } from "./series/growth.js";
 export { readingsAtWork } from "./series/readings.js";

@@ -151,6 +151,28 @@ describeStores(environment, (tested) => {
     expect(await store.fleetEvidence([], all)).toEqual([]);
   });
 
+  it("gives the fleet's diagnosis what was observed in processes that ended within a minute, if their memory grew", async () => {
+    const verdict = { limitBytes: 0, msToLimit: 0, confidence: 0, holders: [], timeMs: START };
+    const ends = async (pid: number, seconds: number, growthBytesPerHour: number) => {
+      const life = {
+        startedMs: START + pid,
+        endedAfterMs: seconds * 1000,
+        rss: [[0, MIB]] as const,
+      };
+      const stream = await give({ service: "shop", pid, ...life });
+      const said = { kind: "insufficient-evidence", summary: `${pid} grows.`, growthBytesPerHour };
+      await store.putVerdict({ ...verdict, ...said, stream });
+    };
+    await ends(1, 20, MIB);
+    await ends(2, 20, 0);
+    await ends(3, 90, MIB);
+    await give({ service: "shop", pid: 4, startedMs: START + 4, rss: [[0, MIB]] });
+    const [evidence] = await store.fleetEvidence(["shop"], window);
+    expect(evidence?.processes.map(({ observed }) => observed)).toEqual([
+      ...["1 grows.", undefined, undefined, undefined],
+    ]);
+  });
+
   it("gives the fleet's diagnosis the requests of all processes of a program, also from a coarser tier", async () => {
     const startedMs = START - 30 * HOUR;
     const every = (rate: number) =>

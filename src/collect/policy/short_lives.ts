@@ -21,6 +21,7 @@ const LEAST_LIVES = 3;
 const KEPT_LIVES = 5;
 /** Lives with the agent that follow each other; later ones are a turn apart. */
 const FIRST_AGENTS = 3;
+/** Of all names: an agent for a short life costs less than 0.1 s of a core, its diagnosis included. */
 const MOST_CREDIT = 6;
 const CREDIT_MS: Millis = 60_000;
 /** Names whose lives are remembered, and for how long after the last end. */

@@ -34,7 +34,7 @@ import {
   fleetEvidence,
   fleetSummary,
   neededText,
-  repeatedLineText,
+  shortLivesText,
   soonerText,
 } from "../wording/fleet_sentence.js";
 import type { FleetProcess, ServiceEvidence } from "./fleet_evidence.js";
@@ -54,7 +54,7 @@ import { loadRange, withoutLoad } from "./load_removal.js";
 import { needed } from "./needed.js";
 import { normalQuantile } from "./normal_quantile.js";
 import { commonKind, ownVerdict } from "./own_verdicts.js";
-import { repeatedLine } from "./short_lives.js";
+import { shortLives } from "./short_lives.js";
 import { changeBetween } from "./version_change.js";
 
 const HOUR_MS = 3_600_000;
@@ -108,8 +108,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     levelBytes: newest?.growth?.level ?? 0,
     bytesPerRequest: accused === null ? 0 : bytesPerRequest(rateOf(accused)),
   };
-  const repeated =
-    shape === "short" && kind === "insufficient-evidence" ? repeatedLine(evidence) : null;
+  const brief = shape === "short" && kind === "insufficient-evidence" ? shortLives(evidence) : null;
   const own = kind === "insufficient-evidence" ? (single?.verdict ?? null) : null;
   const open = accused === null ? needed(versions, window.endMs) : null;
   const forecast = accused === null ? [] : forecasts(ofAccused, rateOf(accused), window.endMs);
@@ -122,7 +121,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
       confidence: confidenceOf(shape, accused),
       summary: [
         fleetSummary({ ...about, forecast }),
-        ...(repeated === null ? [] : [repeatedLineText(repeated)]),
+        ...(brief === null ? [] : [shortLivesText(brief)]),
       ].join(" "),
     },
     ...(accused === null ? {} : { leak: leakJson(accused, first, window.endMs) }),

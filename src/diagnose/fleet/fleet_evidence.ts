@@ -33,6 +33,8 @@ export interface FleetProcess {
   readonly kind: VerdictKind | null;
   /** Of the same diagnosis; left out: it did not measure growth. */
   readonly growthBytesPerHour?: number;
+  /** What the diagnosis of a process says that ended within a minute, if an agent saw its memory grow; left out otherwise. */
+  readonly observed?: string;
   /** The objects that hold the memory of lines, as that diagnosis found them. */
   readonly holders: readonly LineHolder[];
 }

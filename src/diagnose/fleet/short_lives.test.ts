@@ -1,6 +1,5 @@
-/** A service whose processes end within a minute: the line that several of their diagnoses name is in its summary. */
+/** A service whose processes end within a minute: what the diagnoses of several observed is in its summary. */
 import { expect, test } from "vitest";
-import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import { diagnoseService } from "./diagnose_fleet.js";
 import { DAY, END, MIB, processOf } from "./fleet_evidence.fixture.js";
 import type { FleetProcess } from "./fleet_evidence.js";
@@ -10,25 +9,21 @@ const SECOND = 1_000;
 interface Brief {
   readonly lifeMs?: number;
   readonly version?: string;
-  readonly kind?: VerdictKind;
-  /** The function that kept what it allocated, with its holder; null: the diagnosis names none. */
-  readonly name: string | null;
+  /** What its diagnosis says about growth. */
+  readonly observed?: string;
 }
 
 /** One life after another, the last of which still runs. */
 function lives(all: readonly Brief[]): FleetProcess[] {
   let startedMs = END - all.reduce((sum, { lifeMs = 20 * SECOND }) => sum + lifeMs, 0);
-  return all.map(({ lifeMs = 20 * SECOND, version = "7", kind, name }, at) => {
-    const life = { instance: 0, version, fromDaysAgo: 1, mib: () => 0 };
+  return all.map(({ lifeMs = 20 * SECOND, version = "7", ...observed }, at) => {
+    const process = processOf({ instance: 0, version, fromDaysAgo: 1, mib: () => 0 });
     const times = [startedMs + 5 * SECOND];
-    const holders = processOf({ ...life, bounds: name === null ? {} : { [name]: 0 } }).holders;
-    const process = { ...processOf(life), process: `${at}`, startedMs, holders };
+    const own = { process: `${at}`, startedMs, rss: { times, values: [40 * MIB] } };
     startedMs += lifeMs;
     return {
-      ...process,
+      ...{ ...process, ...own, ...observed, kind: "insufficient-evidence" },
       endedMs: at === all.length - 1 ? null : startedMs,
-      rss: { times, values: [40 * MIB] },
-      kind: kind ?? "insufficient-evidence",
     };
   });
 }
@@ -38,22 +33,19 @@ function summary(all: readonly Brief[]): string {
   return diagnoseService({ service: "shop", window, processes: lives(all) }, 7).verdict.summary;
 }
 
-const keeps = { name: "remember" };
-const unknown = { name: null };
+const grows = { observed: "remember (state.py:41) keeps what it allocates." };
 
-test("a line that was seen in two lives is named, with its holder and the reason for the doubt", () => {
-  expect(summary([unknown, keeps, keeps, unknown, unknown])).toBe(
-    "Version 7 of shop has not run long enough for the fleet's verdict. Its processes end after about 20 s, too soon for the fleet's verdict; in 2 of 4 of them, remember (state.py:41) kept what it allocated, held by module app.state → remember. In such a time a starting program, a filling cache and a leak look the same.",
+test("if memory grew in two lives, the summary says how long they are and what the newest shows", () => {
+  const newest = { observed: "remember (state.py:42) keeps what it allocates." };
+  expect(summary([{}, grows, newest, {}, {}])).toBe(
+    "Version 7 of shop has not run long enough for the fleet's verdict. Its processes end after about 20 s, too soon for the fleet's verdict; the agent saw memory grow in 2 of the 4 that ended in the last hour. The diagnosis of the newest of these: remember (state.py:42) keeps what it allocates.",
   );
 });
 
-test("one life, different lines, calm lives, an earlier version and a process that lives longer name none", () => {
+test("one life, an earlier version, and a process that lives longer say nothing", () => {
   const plain = "Version 7 of shop has not run long enough for the fleet's verdict.";
-  expect(summary([unknown, keeps, unknown, unknown])).toBe(plain);
-  expect(summary([keeps, { name: "other" }, unknown])).toBe(plain);
-  const calm = { ...keeps, kind: "cache-plateau" } as const;
-  expect(summary([calm, calm, calm, unknown])).toBe(plain);
-  const before = { ...keeps, version: "6" };
-  expect(summary([before, before, before, unknown, unknown])).toBe(plain);
-  expect(summary([keeps, keeps, keeps, { ...unknown, lifeMs: 90 * SECOND }])).toBe(plain);
+  expect(summary([{}, grows, {}, {}])).toBe(plain);
+  const before = { ...grows, version: "6" };
+  expect(summary([before, before, before, {}, {}])).toBe(plain);
+  expect(summary([grows, grows, grows, { lifeMs: 90 * SECOND }])).toBe(plain);
 });

@@ -9,7 +9,6 @@ import {
 } from "../../model/base/numbers.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
-import type { FrameJson } from "../../model/documents/documents.js";
 import type {
   FleetDiagnosisJson,
   FleetKillsJson,
@@ -114,21 +113,19 @@ export function fleetSummary(
   }
 }
 
-/** A line that kept what it allocated in several processes, each of which ended within a minute. */
-export interface RepeatedLine {
-  readonly line: FrameJson;
-  /** From the root to the object that holds its memory. */
-  readonly path: readonly string[];
-  /** Lives of the newest version in which it was seen, of those that ended in the last hour. */
-  readonly lives: number;
-  readonly of: number;
+/** Processes of the newest version, each of which ended within a minute. */
+export interface ShortLives {
   /** Of a typical life. */
   readonly lifeMs: Millis;
+  /** Lives in which memory grew, of those that ended in the last hour. */
+  readonly growing: number;
+  readonly of: number;
+  /** What the diagnosis of the newest one of these says. */
+  readonly observed: string;
 }
 
-export function repeatedLineText({ line, path, lives, of, lifeMs }: RepeatedLine): string {
-  const held = path.length === 0 ? "" : `, held by ${path.join(" → ")}`;
-  return `Its processes end after about ${formatDurationBriefly(lifeMs)}, too soon for the fleet's verdict; in ${lives} of ${of} of them, ${frameText(line)} kept what it allocated${held}. In such a time a starting program, a filling cache and a leak look the same.`;
+export function shortLivesText({ lifeMs, growing, of, observed }: ShortLives): string {
+  return `Its processes end after about ${formatDurationBriefly(lifeMs)}, too soon for the fleet's verdict; the agent saw memory grow in ${growing} of the ${of} that ended in the last hour. The diagnosis of the newest of these: ${observed}`;
 }
 
 /** How each version and the load were judged. */

@@ -5,14 +5,15 @@
  * Steps are short in the last hour and longer before, so that each of the diagnosis's windows (1 h, 6 h, 1 d, 7 d) has about
  * a hundred of them, and a process of two weeks about 900.
  */
-import type {
-  FleetProcess,
-  LineHolder,
-  ServiceEvidence,
-  SiteReadings,
+import {
+  type FleetProcess,
+  type LineHolder,
+  type ServiceEvidence,
+  SHORT_LIFE_MS,
+  type SiteReadings,
 } from "../../../diagnose/index.js";
 import type { Millis } from "../../../model/base/units.js";
-import type { VerdictKind } from "../../../model/documents/diagnosis_document.js";
+import { CALM_KINDS, type VerdictKind } from "../../../model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../../model/documents/documents.js";
 import { ownFrame } from "../../../model/documents/own_code.js";
 import { FrameKind } from "../../../model/profile/profile.js";
@@ -68,6 +69,10 @@ export async function fleetServices(database: RowReader, window: Window): Promis
   }));
 }
 
+/** A process that ended within a minute, and whose memory grew. Only where an agent ran are there enough readings to measure it. */
+const IS_SHORT = `root.ended_ms > 0 AND root.ended_ms - root.started_ms <= ${SHORT_LIFE_MS}
+  AND v.growth > 0 AND v.kind NOT IN (${[...CALM_KINDS].map((kind) => `'${kind}'`).join(", ")})`;
+
 /** Without sites, in the order of `services`. */
 export async function fleetEvidence(
   database: RowReader,
@@ -103,7 +108,7 @@ export async function fleetEvidence(
         FROM metrics GROUP BY series_id),
       requests AS (${requestsSql(metrics, names)})
     SELECT root.*, rss.times, rss.vals, requests.times AS request_times, requests.vals AS request_vals, newest.last_ms, newest.limit_bytes,
-      v.kind, v.growth, v.limit_bytes AS verdict_limit, h.holders
+      v.kind, v.growth, CASE WHEN ${IS_SHORT} THEN v.summary END AS observed, v.limit_bytes AS verdict_limit, h.holders
     FROM root JOIN rss USING (series_id) JOIN newest USING (series_id) LEFT JOIN requests USING (series_id)
       LEFT JOIN verdicts v ON v.stream = root.stream
       LEFT JOIN verdict_holders h ON h.stream = root.stream
@@ -148,6 +153,7 @@ function evidenceOf(
     ...(row.kind === null || row.kind === undefined || text("kind") === UNMEASURED
       ? {}
       : { growthBytesPerHour: Number(row.growth ?? 0) }),
+    ...(text("observed") === "" ? {} : { observed: text("observed") }),
     holders: text("holders") === "" ? [] : (JSON.parse(text("holders")) as LineHolder[]),
   };
 }
