@@ -36,9 +36,12 @@ function summary(all: readonly Brief[]): string {
 const grows = { observed: "remember (state.py:41) keeps what it allocates." };
 
 test("if memory grew in two lives, the summary says how long they are and what the newest shows", () => {
-  const newest = { observed: "remember (state.py:42) keeps what it allocates." };
+  const newest = {
+    observed:
+      "There is not enough evidence for a verdict. remember (state.py:42) keeps what it allocates.",
+  };
   expect(summary([{}, grows, newest, {}, {}])).toBe(
-    "Version 7 of shop has not run long enough for the fleet's verdict. Its processes end after about 20 s, too soon for the fleet's verdict; the agent saw memory grow in 2 of the 4 that ended in the last hour. The diagnosis of the newest of these: remember (state.py:42) keeps what it allocates.",
+    "Version 7 of shop has not run long enough for the fleet's verdict. Its processes end after about 20 s, too soon for the fleet's verdict; the agent saw memory grow in 2 of the 4 that ended in the last hour. The newest of these: remember (state.py:42) keeps what it allocates.",
   );
 });
 

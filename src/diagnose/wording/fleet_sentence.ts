@@ -16,6 +16,7 @@ import type {
   FleetShape,
   FleetSuspectJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
+import { NOT_ENOUGH } from "./summary_sentence.js";
 import { frameText } from "./words.js";
 
 const HOUR_MS = 3_600_000;
@@ -125,7 +126,7 @@ export interface ShortLives {
 }
 
 export function shortLivesText({ lifeMs, growing, of, observed }: ShortLives): string {
-  return `Its processes end after about ${formatDurationBriefly(lifeMs)}, too soon for the fleet's verdict; the agent saw memory grow in ${growing} of the ${of} that ended in the last hour. The diagnosis of the newest of these: ${observed}`;
+  return `Its processes end after about ${formatDurationBriefly(lifeMs)}, too soon for the fleet's verdict; the agent saw memory grow in ${growing} of the ${of} that ended in the last hour. The newest of these: ${observed.replace(`${NOT_ENOUGH}. `, "")}`;
 }
 
 /** How each version and the load were judged. */

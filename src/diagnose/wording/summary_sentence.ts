@@ -33,6 +33,9 @@ const MOST_OF_GROWTH = 0.6;
 /** Verdict kinds about things that are created rather than allocated. */
 const CREATED = new Set<VerdictKind>(["handle-leak", "file-growth", "shm-growth"]);
 
+/** Begins the sentence of a diagnosis without a verdict. */
+export const NOT_ENOUGH = "There is not enough evidence for a verdict";
+
 const WHAT: Readonly<Record<VerdictKind, string>> = {
   steady: "Memory is steady",
   "warm-up": "Memory grew at the start and has been flat since (a warm-up)",
@@ -52,7 +55,7 @@ const WHAT: Readonly<Record<VerdictKind, string>> = {
   "gpu-capacity": "The job needs more memory than the device has",
   "handle-leak": "Open files, sockets or threads are never released",
   "out-of-memory": "The process ran out of memory",
-  "insufficient-evidence": "There is not enough evidence for a verdict",
+  "insufficient-evidence": NOT_ENOUGH,
 };
 
 /** The meaning of a device verdict, followed by the rule's own sentence. */
