@@ -45,7 +45,7 @@ test("if memory grew in two lives, the summary says how long they are and what t
   );
 });
 
-test("one life, an earlier version, and a process that lives longer say nothing", () => {
+test("one life, an earlier version, and a process that lives longer change nothing", () => {
   const plain = "Version 7 of shop has not run long enough for the fleet's verdict.";
   expect(summary([{}, grows, {}, {}])).toBe(plain);
   const before = { ...grows, version: "6" };
