@@ -1,12 +1,12 @@
 /**
  * Compares planned with measured memory:
- * `npm run bench -- plan [--library PYTHON [--only NAME]] [--device measured.json [--write TABLE]]`
+ * `npm run bench -- plan [--library PYTHON [--only NAME ...]] [--device measured.json [--write TABLE]]`
  *
  * Without options: the peaks that other projects published (bench/plan_rows.json, each with its source and the options
  * that plan it), written to docs/plan.md. With `--device`: what bench/plan_device.py measured on a GPU, which needs
  * neither Node nor Tidemark there; `--write` also writes it to docs/plan.md, as table `plan-device`, `plan-divided`,
  * `plan-diffusion` or `plan-further`. With `--library`, an interpreter with torch, transformers and diffusers: builds the models of
- * test/data/plan/library on the CPU and compares parameters and the tensors that autograd saves; `--only` names one.
+ * test/data/plan/library on the CPU and compares parameters and the tensors that autograd saves; `--only` names one, and may be repeated.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -28,7 +28,7 @@ const { values: options } = parseArgs({
   options: {
     device: { type: "string" },
     library: { type: "string" },
-    only: { type: "string" },
+    only: { type: "string", multiple: true },
     write: { type: "string" },
   },
 });
@@ -206,7 +206,7 @@ function document(path, words, isCpu = false) {
 async function withLibrary(python) {
   const folder = join(root, "test/data/plan/library");
   const paths = readdirSync(folder)
-    .filter((file) => options.only === undefined || file === `${options.only}.json`)
+    .filter((file) => options.only === undefined || options.only.includes(basename(file, ".json")))
     .map((file) => join(folder, file));
   const script = join(root, "bench/plan_library.py");
   // An image of Qwen-VL or GLM-4V alone has 256 rows, one of Gemma 4 has 280.
