@@ -209,9 +209,9 @@ async function withLibrary(python) {
     .filter((file) => options.only === undefined || options.only.includes(basename(file, ".json")))
     .map((file) => join(folder, file));
   const script = join(root, "bench/plan_library.py");
-  // An image of Qwen-VL or GLM-4V alone has 256 rows, one of Gemma 4 has 280.
+  // An image of Qwen-VL, Qwen 3.5, GLM-4V or Pixtral alone has 196 to 256 rows, one of Gemma 4 has 280.
   const long = paths.filter((path) =>
-    /qwen\d.*_vl|gemma4(?:_images)?\.|glm4v/.test(basename(path)),
+    /qwen\d.*_vl|qwen3_5\.|gemma4(?:_images)?\.|glm4v|mistral3/.test(basename(path)),
   );
   const short = paths.filter((path) => !long.includes(path));
   /** @type {number[]} */

@@ -5,6 +5,7 @@ import { type BatchLimits, isLargeForVllm, offlineTokens } from "./job/batch_lim
 import { llamaNameOf } from "./job/cache_types.js";
 import { shareWords } from "./job/engine_share.js";
 import { expertDivision } from "./job/experts.js";
+import { quantizationOf } from "./job/loading.js";
 import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import {
   autoCacheType,
@@ -55,8 +56,14 @@ function ofTraining(model: ModelShape, options: TrainOptions): string[] {
   const { method, dtype, fp32Weights } = options;
   const isWide = fp32Weights && dtype !== "fp32";
   const hasMaster = hasMasterWeights(options);
+  const quantized = quantizationOf(model, options);
+  const rest = isWide && !hasMaster ? "fp32" : dtype;
   const weights =
-    isWide && !hasMaster ? "fp32 weights, matrix products in" : "weights and matrix products in";
+    quantized !== null
+      ? `quantized weights in ${quantized.dtype}, the others in ${rest}, matrix products in`
+      : rest === dtype
+        ? "weights and matrix products in"
+        : "fp32 weights, matrix products in";
   const sentences = [
     `${weights} ${dtype}${hasMaster ? ", master weights in fp32" : ""}${fp32Weights || model.stored.dtype === null || model.stored.dtype === dtype ? "" : ` (the checkpoint has ${model.stored.dtype})`}`,
     `${isOfDiffusers(model) ? "diffusers" : options.library} with ${options.attention} attention and ${options.loss} loss, ${options.compiled ? "with" : "without"} torch.compile, ${options.checkpointing === "none" ? "no" : options.checkpointing} checkpointing`,

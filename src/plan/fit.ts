@@ -17,7 +17,8 @@ import {
 import { largest } from "./largest.js";
 import { unlessRefused } from "./refusal.js";
 import { blocksOfRequest } from "./serve/block_groups.js";
-import { type CacheRoom, planServing } from "./serve/plan_serving.js";
+import type { CacheRoom } from "./serve/cache_room.js";
+import { planServing } from "./serve/plan_serving.js";
 import { readsText } from "./shape/layers.js";
 import type { ModelShape } from "./shape/model_shape.js";
 import { Footprints, KnownFootprints } from "./train/footprint.js";

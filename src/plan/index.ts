@@ -37,6 +37,7 @@ export {
   layerWords,
   measuredAs,
   mostOf,
+  partWords,
   roomWords,
 } from "./wording.js";
 export { type PlanWords, requestOf } from "./words.js";

@@ -10,6 +10,7 @@ import type { PlanOptions, ServeOptions, TrainOptions } from "./job/options.js";
 import { convertsFile } from "./job/options.js";
 import { olderFp8Cache } from "./job/served_type.js";
 import { hasWholeTable, WITHOUT_PLAN, wholeWords } from "./job/tensor_plan.js";
+import { expertParameters } from "./model_facts.js";
 import { generates } from "./serve/served_by.js";
 import { mixerOf, readsText } from "./shape/layers.js";
 import type { ModelShape, TowerShape } from "./shape/model_shape.js";
@@ -57,7 +58,7 @@ export function limitsOf(
     ...unevenExperts(model, options),
     ...dequantized(model, options),
     ...refusedByOlder(model, options),
-    ...keptExperts(model, options),
+    ...keptExperts(model, options, () => expertParameters(model)),
     ...(options.mode === "train"
       ? [
           ...unscaled(options),

@@ -7,6 +7,7 @@ import type { PlanOptions } from "./job/options.js";
 import { bytesOfNextToken, cacheFormat, cacheShape, plainFormat } from "./serve/attention_cache.js";
 import { isMoe, layerCount, readsText } from "./shape/layers.js";
 import type { ModelShape, TransformerLayer } from "./shape/model_shape.js";
+import type { Parameter } from "./tape/tape.js";
 
 /** One token on one device without gradients: enough to count parameters. */
 const COUNTING: BlockRules = {
@@ -51,11 +52,19 @@ const COUNTING: BlockRules = {
 
 /** Parameters of the whole model. */
 export function parameterCount(model: ModelShape): number {
+  return counted(model, ({ role }) => role !== "buffer");
+}
+
+/** Of the experts' matrices. */
+export function expertParameters(model: ModelShape): number {
+  return counted(model, ({ ofExperts, role }) => ofExperts === true && role === "matrix");
+}
+
+function counted(model: ModelShape, isWanted: (parameter: Parameter) => boolean): number {
   const { tape } = modelTape(model, COUNTING, { index: 0, count: 1 });
-  return tape.parameters.reduce(
-    (sum, { role, elements }) => sum + (role === "buffer" ? 0 : elements),
-    0,
-  );
+  return tape.parameters
+    .filter(isWanted)
+    .reduce((sum, { elements }) => sum + elements, 0);
 }
 
 /** Parameters that one token uses. */

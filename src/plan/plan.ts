@@ -1,6 +1,7 @@
 /** A plan as its JSON document. Pure: the page calls it as the command line does. */
 
 import { formatBytes } from "../model/base/numbers.js";
+import type { Bytes } from "../model/base/units.js";
 import type { PlanJson, PlanPartJson } from "../model/documents/plan_document.js";
 import { badUsage } from "../model/errors/errors.js";
 import { assumptionsOf } from "./assumptions.js";
@@ -160,6 +161,7 @@ function servingPlan(
     },
     serving.parts,
     deviceCount(options),
+    serving.room === null ? undefined : options.gpu.memoryBytes,
   );
   return { plan, serving: { ...serving, options }, notes: [] };
 }
@@ -200,9 +202,10 @@ function finished(
   plan: Omit<Unsaved, "parts" | "totalBytes" | "perDeviceBytes" | "low" | "high" | "memory">,
   parts: PlanPartJson[],
   devices: number,
+  filled?: Bytes,
 ): Unsaved {
-  const { known } = plan.model;
-  const device = figureOf(parts, "device", known);
+  const facts = { known: plan.model.known, ...(filled === undefined ? {} : { filled }) };
+  const device = figureOf(parts, "device", facts);
   return {
     ...plan,
     parts,
@@ -211,8 +214,8 @@ function finished(
     low: device.low,
     high: device.high,
     memory: {
-      allocated: figureOf(parts, "allocated", known),
-      reserved: figureOf(parts, "reserved", known),
+      allocated: figureOf(parts, "allocated", facts),
+      reserved: figureOf(parts, "reserved", facts),
       device,
     },
   };

@@ -1,6 +1,7 @@
 /** Words of a plan that the screen and the page share. */
 import { formatBytes, formatExactCount, formatShare } from "../model/base/numbers.js";
-import type { PlanJson } from "../model/documents/plan_document.js";
+import type { PlanJson, PlanPartName } from "../model/documents/plan_document.js";
+import { gpuNamed } from "./device/gpus.js";
 
 /** "32 layers", or of each tower: "27 image and 62 decoder layers". */
 export function layerWords({ layers, towers }: PlanJson["model"]): string {
@@ -63,11 +64,17 @@ export function roomWords(
   }: NonNullable<PlanJson["serving"]>,
   { longestSequence }: Pick<PlanJson["model"], "longestSequence">,
 ): string {
-  const most = `${mostOf(maxConcurrency)} ${maxConcurrency === 1 ? "sequence" : "sequences"}`;
+  if (kvTokens === 0 && maxConcurrency === 0) {
+    return "no room for a sequence";
+  }
+  const most =
+    maxConcurrency === 0
+      ? "no sequence"
+      : `${mostOf(maxConcurrency)} ${maxConcurrency === 1 ? "sequence" : "sequences"}`;
   if (kvBytesPerToken === 0) {
     return `room for ${most}`;
   }
-  const these = `${most} of this context, or one of ${mostOf(longestContext, longestSequence)} tokens`;
+  const these = `${most} of this context${longestContext === 0 ? "" : `, or one of ${mostOf(longestContext, longestSequence)} tokens`}`;
   const tokens = `${formatExactCount(kvTokens)} tokens`;
   // With windows or states, how many tokens fit depends on how many sequences share the cache.
   const depends = bytesPerSequence > 0 || windows !== undefined;
@@ -90,28 +97,42 @@ export function comparedWords({
   return `${formatBytes(measuredBytes)} measured (${kind}), ${formatBytes(plannedBytes)} planned: ${formatShare(Math.abs(error))} ${sign} the measurement, ${within ? "within" : "outside"} the interval`;
 }
 
+/** Parts that AMD's libraries name otherwise. */
+const HIP_NAMES: Partial<Record<PlanPartName, string>> = {
+  "cuda context": "hip context",
+  "cuda graphs": "hip graphs",
+  nccl: "rccl",
+};
+
+/** A part as a reader knows it; documents have one name for all devices. */
+export function partWords(part: PlanPartName, { name }: PlanJson["devices"]): string {
+  return (isAmd(name) ? HIP_NAMES[part] : undefined) ?? part;
+}
+
+function isAmd(device: string): boolean {
+  return gpuNamed(device)?.isAmd === true;
+}
+
 /** Where each figure of a plan can be read while the job runs. llama.cpp has no caching allocator and no torch. */
 export function measuredAs({
   serving,
-}: Pick<PlanJson, "serving">): Record<keyof PlanJson["memory"], string> {
+  devices,
+}: Pick<PlanJson, "serving" | "devices">): Record<keyof PlanJson["memory"], string> {
   const [allocated, reserved] =
     serving?.engine === "llama.cpp"
       ? ["the buffers in llama.cpp's log", "the same buffers, and gaps between them"]
       : ["torch.cuda.max_memory_allocated()", "torch.cuda.max_memory_reserved()"];
-  return { allocated, reserved, device: "nvidia-smi, this process" };
+  const tool = isAmd(devices.name) ? "amd-smi" : "nvidia-smi";
+  return { allocated, reserved, device: `${tool}, this process` };
 }
 
 /**
- * Whether a plan fits, in words. A training job whose interval includes the device's memory fits only probably, or
- * probably does not; an engine for serving takes what the device has, so that its cache decides, not an interval.
+ * Whether a plan fits, in words. A job whose interval includes the device's memory fits only probably, or probably does
+ * not; an engine that gives its cache what is left takes no more than the device has, so that its cache decides.
  */
-export function fitText({
-  fits,
-  memory,
-  mode,
-}: Pick<PlanJson, "fits" | "memory" | "mode">): string {
+export function fitText({ fits, memory }: Pick<PlanJson, "fits" | "memory">): string {
   const { low, high } = memory.device;
-  const isUnsure = mode === "train" && low <= fits.deviceBytes && high > fits.deviceBytes;
+  const isUnsure = low <= fits.deviceBytes && high > fits.deviceBytes;
   const sure = fits.fits ? "fits" : "does not fit";
   return isUnsure ? `probably ${sure}` : sure;
 }

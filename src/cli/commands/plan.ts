@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import {
   isSnapshot,
   openRecordingAt,
@@ -33,6 +33,7 @@ interface PlanCommandOptions extends PlanWords, CommonOptions {
   readonly config?: readonly string[];
   readonly compare?: string;
   readonly check?: string;
+  readonly failOn?: FailOn;
   readonly output?: string;
   readonly force?: boolean;
 }
@@ -61,6 +62,12 @@ export function buildCommand(): Command {
     .option("--fit", "list the methods, batches and lengths that fit on --gpu, or on common GPUs")
     .option("--compare <file>", "compare the plan with an allocator snapshot or a recording")
     .option("--check <log>", "with --serve: compare the plan with a start-up log of vLLM")
+    .addOption(
+      new Option(
+        "--fail-on <fit>",
+        "exit code 1 if the plan does not fit (over), or if its interval reaches beyond the device, too (unsure)",
+      ).choices(["over", "unsure"]),
+    )
     .option(
       "-o, --output <file>",
       "write a self-contained HTML page that recomputes plans, instead of printing the plan;\nwith --json: print the name of the file",
@@ -74,6 +81,7 @@ export function buildCommand(): Command {
     "tidemark plan ./model --serve --engine vllm --context 32k --concurrency 64 --gpu h100 --tp 2",
     "tidemark plan ./model --train --config ds_config.json --devices 8",
     "tidemark plan ./model --fit --gpu 24GiB",
+    "tidemark plan ./model --train --gpu 4090 --quiet --fail-on over",
     "tidemark plan ./model --train --compare snapshot.pickle",
     "tidemark plan ./model -o plan.html",
   ).action(plan);
@@ -98,13 +106,21 @@ async function plan(path: string, options: PlanCommandOptions): Promise<void> {
       : planned.plan;
   const document = await compared(fitted, options);
   if (output !== undefined) {
-    return writePage(path, { ...planned, plan: document }, output, options);
-  }
-  if (options.json === true) {
+    await writePage(path, { ...planned, plan: document }, output, options);
+  } else if (options.json === true) {
     printJson(document);
   } else {
     printPlan(screenOf(process.stdout), document, options.quiet === true);
   }
+  if (options.failOn !== undefined && isOver(document, options.failOn)) {
+    process.exitCode = 1;
+  }
+}
+
+type FailOn = "over" | "unsure";
+
+function isOver({ fits, memory }: PlanJson, failOn: FailOn): boolean {
+  return !fits.fits || (failOn === "unsure" && memory.device.high > fits.deviceBytes);
 }
 
 async function compared(document: PlanJson, options: PlanCommandOptions): Promise<PlanJson> {

@@ -14,6 +14,7 @@ import {
   layerWords,
   measuredAs,
   mostOf,
+  partWords,
   roomWords,
 } from "../../plan/index.js";
 import { bar, type Column, printTable, type Screen } from "../text/output.js";
@@ -68,7 +69,7 @@ function printHead(screen: Screen, plan: PlanJson): void {
   screen.line();
 }
 
-function printParts(screen: Screen, { parts, perDeviceBytes }: PlanJson): void {
+function printParts(screen: Screen, { parts, perDeviceBytes, devices }: PlanJson): void {
   const { paint } = screen;
   const columns: Column[] = [
     { title: "PART", paint: paint.bold },
@@ -78,7 +79,7 @@ function printParts(screen: Screen, { parts, perDeviceBytes }: PlanJson): void {
     { title: "FORMULA", flexible: "cutEnd", paint: paint.dim },
   ];
   const rows = parts.map(({ part, bytes, formula }) => [
-    part,
+    partWords(part, devices),
     formatBytes(bytes),
     formatShare(bytes / perDeviceBytes),
     bar(bytes / perDeviceBytes, BAR),
@@ -112,11 +113,11 @@ function printFits(screen: Screen, plan: PlanJson): void {
   const colour = !isSure ? paint.yellow : fits.fits ? paint.green : paint.red;
   const interval = `${formatBytes(memory.device.low)} to ${formatBytes(memory.device.high)}`;
   const verdict = colour(words);
-  const batch = mode === "train" ? "batch" : "concurrency";
+  const batch = mode === "train" ? "batch" : "number of sequences";
   if (!model.readsText) {
     const most =
       fits.maxBatch === 0
-        ? `nor does a ${batch} of 1`
+        ? `no ${batch} fits`
         : `largest ${batch}: ${mostOf(fits.maxBatch)}`;
     screen.line(`  ${verdict} on ${device}; ${most}`);
     screen.line();
@@ -124,15 +125,14 @@ function printFits(screen: Screen, plan: PlanJson): void {
   }
   const end = model.longestSequence === fits.maxSequence ? ", as the model was made for" : "";
   const longest = mostOf(fits.maxSequence, model.longestSequence);
-  const what = mode === "train" ? "batch" : "number of sequences";
   const most =
     fits.maxBatch === 0 && fits.maxSequence === 0
-      ? `; nor does a ${batch} of 1 at this length, or a length of 64 at this ${batch}`
+      ? `; no ${batch} fits at this length, and no length of 64 tokens or more at this ${batch}`
       : fits.maxBatch === 0
-        ? `; nor does a ${batch} of 1 at this length, but up to ${longest} tokens at this ${batch} do`
+        ? `; no ${batch} fits at this length, but up to ${longest} tokens at this ${batch} do`
         : fits.maxSequence === 0
           ? `; at this length, a ${batch} of up to ${mostOf(fits.maxBatch)} fits`
-          : `; largest ${what} at this length: ${mostOf(fits.maxBatch)}; longest length at this ${batch}: ${longest} tokens${end}`;
+          : `; largest ${batch} at this length: ${mostOf(fits.maxBatch)}; longest length at this ${batch}: ${longest} tokens${end}`;
   screen.line(`  ${verdict} on ${device}${most}`);
   if (!isSure) {
     const planned = `it takes ${interval} of the device's ${formatBytes(fits.deviceBytes)}; the largest batch and length are for the middle of that interval`;
@@ -259,7 +259,7 @@ function printCautions(screen: Screen, { limits }: PlanJson): void {
 }
 
 /** What the figures rest on: the job, and where the formula of each part comes from. */
-function printAssumptions(screen: Screen, { assumptions, host, parts }: PlanJson): void {
+function printAssumptions(screen: Screen, { assumptions, host, parts, devices }: PlanJson): void {
   const said = [
     `assumed: ${assumptions.join("; ")}`,
     ...(host.length > 0
@@ -267,7 +267,7 @@ function printAssumptions(screen: Screen, { assumptions, host, parts }: PlanJson
           `host memory of each process: ${host.map(({ part, bytes }) => `${part} ${formatBytes(bytes)}`).join(", ")}`,
         ]
       : []),
-    `sources: ${parts.map(({ part, source }) => `${part}: ${source}`).join("; ")}`,
+    `sources: ${parts.map(({ part, source }) => `${partWords(part, devices)}: ${source}`).join("; ")}`,
   ];
   for (const text of said) {
     for (const line of screen.wrap(oneLine(text, LONGEST_SENTENCE), 2)) {

@@ -18,6 +18,8 @@ export interface PartSketch {
   readonly formula: string;
   readonly source: string;
   readonly where?: PlanPartJson["where"];
+  /** In place of one by `width`. */
+  readonly interval?: { readonly low: Bytes; readonly high: Bytes };
 }
 
 /** @param width half width of the interval, as a share */
@@ -30,8 +32,8 @@ export function part(
   return {
     part: name,
     bytes: Math.round(bytes),
-    low: Math.round(bytes * Math.max(0, 1 - width)),
-    high: Math.round(bytes * (1 + width)),
+    low: Math.round(Math.max(0, sketch.interval?.low ?? bytes * (1 - width))),
+    high: Math.round(Math.max(bytes, sketch.interval?.high ?? bytes * (1 + width))),
     formula: sketch.formula,
     source: sketch.source,
     where: sketch.where ?? "allocated",
@@ -54,10 +56,12 @@ const LASTING: readonly PlanPartName[] = [
 /** Where the figures come from. */
 const TORCH = {
   workspace: "torch.cuda: CUBLAS_WORKSPACE_CONFIG, 8.125 MiB, 32 MiB from Hopper on; 1 MiB for Lt",
+  hipWorkspace: "torch, CublasHandlePool.cpp: HIPBLAS_WORKSPACE_CONFIG, 128 MiB on gfx94",
   fragmentation: "CUDACachingAllocator.cpp: 512 B blocks, segments of 2 MiB, 20 MiB or one tensor",
 };
 const LLAMA_CPP = {
   workspace: "assumed: cuBLAS, for products that llama.cpp's own kernels do not compute",
+  hipWorkspace: "assumed: hipBLAS, for products that llama.cpp's own kernels do not compute",
   fragmentation: "assumed: few buffers, each allocated once",
 };
 
@@ -80,8 +84,8 @@ export function allocatorParts(
   const sources = isLlamaCpp ? LLAMA_CPP : TORCH;
   const made = [
     part("workspace", threads * gpu.workspaceBytes, 0.6, {
-      formula: `cuBLAS and cuBLASLt workspaces${threads === 2 ? ", of the forward and of the backward thread" : ""}`,
-      source: sources.workspace,
+      formula: `${gpu.isAmd ? "hipBLAS and hipBLASLt" : "cuBLAS and cuBLASLt"} workspaces${threads === 2 ? ", of the forward and of the backward thread" : ""}`,
+      source: gpu.isAmd ? sources.hipWorkspace : sources.workspace,
     }),
     fragmentationPart(parts, sources.fragmentation, replayedGaps),
     contextPart(gpu),
@@ -89,7 +93,7 @@ export function allocatorParts(
   if (outsideBytes > 0) {
     made.push(
       part("nccl", outsideBytes, 0.6, {
-        formula: "NCCL buffers of each process group",
+        formula: `${gpu.isAmd ? "RCCL" : "NCCL"} buffers of each process group`,
         source: "NCCL_BUFFSIZE, NCCL_MAX_NCHANNELS",
         where: "device",
       }),
@@ -135,9 +139,11 @@ const UNREPLAYED = 0.02;
 
 /** CUDA before 11.7 loads all kernels at once: about 1 GiB more. */
 const EAGER_LOADING = 2 ** 30;
+/** Builds of torch for CUDA 13 have no kernels for devices before Turing. */
+const TURING = 7.5;
 
 function contextPart(gpu: Gpu): PlanPartJson {
-  const { contextBytes } = gpu;
+  const { contextBytes, capability, old } = gpu;
   if (gpu.contextMeasured === true) {
     return part("cuda context", contextBytes, 0.1, {
       formula: "as given with --cuda-context",
@@ -145,41 +151,66 @@ function contextPart(gpu: Gpu): PlanPartJson {
       where: "device",
     });
   }
+  const kind = gpu.isAmd ? "HIP" : "CUDA";
+  const version = old
+    ? `, with ${capability < TURING ? "CUDA 12, the last whose torch builds have kernels for this device" : "CUDA 12 or later"}; 1 GiB more before CUDA 11.7`
+    : "";
   const made = part("cuda context", contextBytes, 0.35, {
-    formula: `CUDA context and loaded kernels on ${gpu.name === "" ? "a GPU of this size" : gpu.name}`,
-    source: "nvidia-smi before the first tensor; kernels load lazily from CUDA 11.7 on",
+    formula: `${kind} context and loaded kernels on ${gpu.name === "" ? "a GPU of this size" : gpu.name}${version}`,
+    source: gpu.isAmd
+      ? "assumed: that of a CUDA device of this size, because no measurement is published"
+      : "nvidia-smi before the first tensor; kernels load lazily from CUDA 11.7 on",
     where: "device",
   });
-  const loadsAll = contextBytes > EAGER_LOADING;
-  return {
-    ...made,
-    low: loadsAll ? Math.min(made.low, contextBytes - EAGER_LOADING) : made.low,
-    high: made.high + (gpu.old && !loadsAll ? EAGER_LOADING : 0),
-  };
+  return { ...made, high: made.high + (old ? EAGER_LOADING : 0) };
 }
 
-/** Totals of the parts up to a level. Errors of parts are not independent: half of them adds up. */
+interface FigureFacts {
+  /** The family has a reader; absent: it has one. */
+  readonly known?: boolean;
+  /** Of an engine whose cache is what the other parts leave of this device. */
+  readonly filled?: Bytes;
+}
+
+/**
+ * Totals of the parts up to a level. Errors of parts are not independent: half of them adds up. The cache of an engine that
+ * fills its share of a device makes up for the errors of the other parts, so that it has none of its own in the total; and
+ * what such an engine takes ends where the device does.
+ */
 export function figureOf(
   parts: readonly PlanPartJson[],
   level: PlanPartJson["where"],
-  known = true,
+  { known = true, filled }: FigureFacts = {},
 ): PlanFigureJson {
   const least = known ? LEAST_WIDTH : LEAST_WIDTH_UNKNOWN;
   const levels = ["allocated", "reserved", "device"] as const;
-  const counted = parts.filter(({ where }) => levels.indexOf(where) <= levels.indexOf(level));
-  const bytes = counted.reduce((sum, each) => sum + each.bytes, 0);
+  const isCounted = ({ where }: PlanPartJson): boolean =>
+    levels.indexOf(where) <= levels.indexOf(level);
+  const counted = parts.filter(isCounted);
+  const bytes = sumOf(counted);
+  const unsure =
+    filled === undefined ? counted : counted.filter(({ part }) => !CACHE.includes(part));
+  const narrowest = least * sumOf(unsure);
   const width = (of: (each: PlanPartJson) => Bytes): Bytes => {
-    const linear = counted.reduce((sum, each) => sum + of(each), 0);
-    const squares = counted.reduce((sum, each) => sum + of(each) ** 2, 0);
-    return (linear + Math.sqrt(squares)) / 2;
+    const linear = unsure.reduce((sum, each) => sum + of(each), 0);
+    const squares = unsure.reduce((sum, each) => sum + of(each) ** 2, 0);
+    return Math.max(narrowest, (linear + Math.sqrt(squares)) / 2);
   };
   const below = width((each) => each.bytes - each.low);
   const above = width((each) => each.high - each.bytes);
+  const beside = parts.reduce((sum, each) => sum + (isCounted(each) ? 0 : each.low), 0);
+  const end = filled === undefined ? Number.POSITIVE_INFINITY : filled - beside;
   return {
     bytes,
-    low: Math.max(0, Math.round(bytes - Math.max(below, least * bytes))),
-    high: Math.round(bytes + Math.max(above, least * bytes)),
+    low: Math.max(0, Math.round(bytes - below)),
+    high: Math.round(Math.max(bytes, Math.min(bytes + above, end))),
   };
+}
+
+const CACHE: readonly PlanPartName[] = ["kv cache", "unused kv cache"];
+
+function sumOf(parts: readonly PlanPartJson[]): Bytes {
+  return parts.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
 /**

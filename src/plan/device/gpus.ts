@@ -2,8 +2,8 @@
  * Devices by name: their memory, and what a process takes before its first tensor.
  *
  * `memoryBytes` is what the driver lets a process use (nvidia-smi's total without the firmware's share).
- * `contextBytes` is the CUDA context with the kernels that a training step loads lazily (CUDA 12): it grows with the
- * number of multiprocessors, 135 MiB on a T4, about 750 MiB on an H100 or H200.
+ * `contextBytes` is the CUDA context with the kernels that a training step loads lazily, as CUDA does from 11.7 on: it grows
+ * with the number of multiprocessors, 135 MiB on a T4 (40), about 750 MiB on an H100 or H200 (132).
  */
 import type { Bytes } from "../../model/base/units.js";
 
@@ -19,6 +19,8 @@ export interface Gpu {
   readonly capability: number;
   /** No kernels of FlashAttention-2, nor bf16. */
   readonly old: boolean;
+  /** Runs HIP, whose libraries have names of their own. */
+  readonly isAmd?: true;
   /** torch's kernels for the CPU run, on which bench/plan.mjs and the tests compare saved tensors. */
   readonly isCpu?: boolean;
   /** Of a device given by its size: the device whose other properties are assumed. */
@@ -30,6 +32,8 @@ const GIB = 2 ** 30;
 /** cuBLAS: 8.125 MiB, 32 MiB on Hopper; cuBLASLt: 1 MiB. */
 const AMPERE_WORKSPACE = 9.125 * MIB;
 const HOPPER_WORKSPACE = 33 * MIB;
+/** parseChosenWorkspaceSize of torch (CublasHandlePool.cpp): hipBLAS on gfx94. */
+const MI300_WORKSPACE = 128 * MIB;
 const AMPERE = 8;
 const HOPPER = 9;
 
@@ -47,9 +51,10 @@ function gpu(name: string, memoryGib: number, contextMib: number, capability: nu
 /** The largest last, within each kind. */
 export const GPUS: readonly Gpu[] = [
   gpu("T4", 14.6, 135, 7.5),
-  // As transformers' documentation measured it, with all kernels loaded: CUDA before 11.7, as most machines with a V100 had.
-  gpu("V100-16GB", 15.8, 1343, 7),
-  gpu("V100-32GB", 31.7, 1343, 7),
+  // With CUDA 12, whose kernels load lazily; 1,343 MiB with CUDA before 11.7 (transformers, model_memory_anatomy). Between a T4
+  // and an A100 by its 80 multiprocessors.
+  gpu("V100-16GB", 15.8, 300, 7),
+  gpu("V100-32GB", 31.7, 300, 7),
   gpu("RTX 3060", 11.7, 250, 8.6),
   gpu("RTX 3090", 23.6, 330, 8.6),
   gpu("RTX 4070", 11.6, 250, 8.9),
@@ -71,7 +76,7 @@ export const GPUS: readonly Gpu[] = [
   gpu("RTX PRO 6000", 94.9, 550, 12),
   gpu("H200", 139.8, 750, 9),
   gpu("B200", 178.3, 620, 10),
-  gpu("MI300X", 191.0, 450, 9.4),
+  { ...gpu("MI300X", 191.0, 450, 9.4), workspaceBytes: MI300_WORKSPACE, isAmd: true },
 ];
 
 /** The memory size that is meant by a name that has several. */

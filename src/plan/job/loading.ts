@@ -10,6 +10,7 @@
  * | bitnet, fouroversix, fp_quant, torchao | | by their configurations (quantized_weights.ts) |
  * | aqlm, awq, bitsandbytes, compressed-tensors, eetq, gptq, hqq, mxfp8, quanto, sinq | | yes; awq needs gptqmodel 5 |
  */
+import { formatBytes } from "../../model/base/numbers.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { capabilityWords, type Gpu } from "../device/gpus.js";
 import { isMoe } from "../shape/layers.js";
@@ -55,21 +56,25 @@ const NOT_TRAINED: ReadonlySet<string> = new Set([
 /** It replaces modules of the class nn.Linear (replace_with_bnb_linear); the experts of transformers 5 are none. */
 const BITSANDBYTES: ReadonlySet<Quantization> = new Set(["nf4", "nf4-dq", "int8"]);
 
-/** A sentence about experts that stay in 16 bits. */
+/** A sentence about experts that stay in 16 bits. @param count counts the parameters of the experts' matrices */
 export function keptExperts(
   model: ModelShape,
   options: Parameters<typeof quantizationOf>[1] & KeptJob,
+  count: () => number,
 ): string[] {
   const hasExperts = model.towers.some(({ layers }) =>
     layers.some(
       ({ layer }) => layer.kind === "transformer" && layer.mlp !== null && isMoe(layer.mlp),
     ),
   );
-  return hasExperts && quantizationOf(model, options)?.keepsExperts === true
-    ? [
-        `bitsandbytes quantizes linear layers, and the experts of transformers 5 are parameters of three dimensions: they are not quantized (issue 1849 of bitsandbytes)${options.mode === "train" && options.method === "qlora" ? `; ${keptWords(options)}` : ""}`,
-      ]
-    : [];
+  const quantization = quantizationOf(model, options);
+  if (!hasExperts || quantization?.keepsExperts !== true) {
+    return [];
+  }
+  const kept = options.mode === "train" && options.method === "qlora" ? `; ${keptWords(options)}` : "";
+  return [
+    `bitsandbytes quantizes linear layers, and the experts of transformers 5 are parameters of three dimensions: they are not quantized (issue 1849 of bitsandbytes)${kept}; in transformers 4 each expert has linear layers, which are quantized, and all of them take ${formatBytes(count() * quantization.bytesPerWeight)} in ${quantization.dtype}`,
+  ];
 }
 
 interface KeptJob {

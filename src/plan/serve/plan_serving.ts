@@ -5,7 +5,7 @@
  * |---|---|
  * | transformers | grows with the sequences: context x concurrency |
  * | vllm | all that is left of `gpu_memory_utilization` x device after weights, the profiled peak of one forward pass and CUDA graphs, in blocks of 16 tokens |
- * | sglang | all that is left of `mem_fraction_static` x device after weights; activations and graphs lie outside |
+ * | sglang | all that is left of `mem_fraction_static` x free memory after weights; activations and graphs lie outside |
  * | tgi | 95 % of what weights and a prefill leave; of encoder-decoders and state spaces, as transformers |
  * | llama.cpp | the whole context of each sequence at start (`-c`), plus a compute buffer for `-ub` 512 tokens in fp32, with their logits |
  */
@@ -18,7 +18,6 @@ import type {
 } from "../../model/documents/plan_document.js";
 import { modelTape, type StageChoice } from "../blocks/model_tape.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
-import { shareWords } from "../job/engine_share.js";
 import { quantizationOf } from "../job/loading.js";
 import { bytesOfCompute, convertsFile, type Engine, type ServeOptions } from "../job/options.js";
 import { layerCount } from "../shape/layers.js";
@@ -35,6 +34,7 @@ import {
   cacheShape,
 } from "./attention_cache.js";
 import { blockGroups, blocksOfRequests, inGroups, tokensOfBlocks } from "./block_groups.js";
+import { type CacheRoom, shareOf } from "./cache_room.js";
 import { passOf, servingRules, weightsTape } from "./forward_pass.js";
 import { placedWeights } from "./llama_cpp.js";
 import { fillsShare, generates, hasGraphs, servedShape } from "./served_by.js";
@@ -66,21 +66,6 @@ export interface ServingPlan {
   readonly parameters: number;
   /** "pipeline stage 1 of 4": the rank of which the figures are; "" for one. */
   readonly rank: string;
-}
-
-export interface CacheRoom {
-  readonly bytes: Bytes;
-  /** The same, negative where the model does not fit. */
-  readonly left: Bytes;
-  /** How these bytes come about. */
-  readonly formula: string;
-  readonly tokens: number;
-  /** Of vLLM, unless its layers differ in size. */
-  readonly blocks?: PlanBlocksJson;
-  /** That so many sequences take at once, one of them in its prefill. */
-  bytesOf(tokens: number, sequences: number): Bytes;
-  /** Sequences of `tokens` that it holds at once; Infinity for a model without a cache. */
-  sequencesOf(tokens: number): number;
 }
 
 /** Of the rank of a pipeline that has least room for its cache, or needs most. */
@@ -217,12 +202,10 @@ function withCache(
   const oneSequence = bytesOfSequence(cache, options.context, block);
   const wanted = oneSequence * options.concurrency;
   const outside = (options.tensor > 2 ? 420 : options.tensor > 1 ? 250 : 0) * 2 ** 20;
-  const fixed = figureOf(
-    [...parts, ...allocatorParts(parts, { gpu, threads: 1, outsideBytes: outside })],
-    "device",
-  ).bytes;
+  const others = [...parts, ...allocatorParts(parts, { gpu, threads: 1, outsideBytes: outside })];
   const preallocates = fillsShare(model, engine);
-  const { left, formula: roomFormula } = roomOf(options, parts, fixed);
+  const share = shareOf(options, others, model.known);
+  const { left, formula: roomFormula } = share;
   const room = Math.max(0, left);
   const perToken = bytesOfNextToken(cache);
   const sketch: PartSketch = {
@@ -238,11 +221,13 @@ function withCache(
   add("kv cache", isCut ? room : wanted, {
     ...sketch,
     formula: `${sketch.formula}${isCut ? `, cut to the room: ${roomFormula}` : ""}`,
+    ...(isCut ? { interval: { low: share.low, high: Math.min(wanted, share.high) } } : {}),
   });
   if (preallocates && oneSequence > 0) {
     add("unused kv cache", room - Math.min(wanted, room), {
       formula: `${roomFormula}, less the cache above`,
       source: `${engine} gives its cache all memory that is left of its share`,
+      interval: { low: share.low - wanted, high: share.high - wanted },
     });
   }
   const all = [
@@ -299,28 +284,6 @@ function withCache(
 function counted(count: number, what: string): string {
   return `${count} ${count === 1 ? what : `${what}s`}`;
 }
-
-/** The memory that the engine gives to its cache, negative where there is none, and how it comes about. */
-function roomOf(
-  { engine, gpu, utilization }: ServeOptions,
-  parts: readonly PlanPartJson[],
-  fixed: Bytes,
-): { left: Bytes; formula: string } {
-  const share = utilization * gpu.memoryBytes;
-  const weights = parts.find((each) => each.part === "weights")?.bytes ?? 0;
-  const [factor, taken, what] =
-    engine === "sglang"
-      ? ([1, weights, "weights"] as const)
-      : ([engine === "tgi" ? TGI_CACHE_SHARE : 1, fixed, "all other parts"] as const);
-  const left = `${shareWords(utilization)} of ${formatBytes(gpu.memoryBytes)}, less ${formatBytes(taken)} of ${what}`;
-  return {
-    left: factor * (share - taken),
-    formula: factor === 1 ? left : `${factor * 100} % of (${left})`,
-  };
-}
-
-/** TGI_WIGGLE_ROOM of text-generation-inference: what it leaves of the free memory. */
-const TGI_CACHE_SHARE = 0.95;
 
 /**
  * "2048 tokens x 131072 B", with what windows, an encoder and states add. The product is the cache of one sequence: tokens

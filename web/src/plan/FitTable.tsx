@@ -6,6 +6,8 @@ import { formatBytes } from "../format/numbers.js";
 /** In rem; the column of devices stays in sight while the others are scrolled on a phone. */
 const DEVICE_WIDTH = 7;
 const METHOD_WIDTH = 4.5;
+/** So many columns of methods fit on a phone. */
+const NARROW_METHODS = 3;
 /** Where a narrow column may break a long word. */
 const SOFT_HYPHEN = "\u00ad";
 
@@ -38,6 +40,9 @@ export function FitTable({
               . Shaded: the plan fits as it is.
               {readsText ? (
                 <span className="plan-pointer"> Point at a cell for the longest sequence.</span>
+              ) : null}
+              {methods.length > NARROW_METHODS ? (
+                <b className="plan-wider"> Scroll sideways for all {methods.length} methods →</b>
               ) : null}
             </span>
           </caption>

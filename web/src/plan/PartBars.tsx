@@ -1,5 +1,6 @@
 /** One stacked bar against the device's memory, and a row for each part with its formula. */
 import type { PlanJson, PlanPartName } from "../../../src/model/documents/plan_document.js";
+import { partWords } from "../../../src/plan/wording.js";
 import { formatBytes, formatShare } from "../format/numbers.js";
 
 const COLOURS: Readonly<Record<PlanPartName, string>> = {
@@ -34,7 +35,7 @@ export function PartBars({ plan }: { plan: PlanJson }) {
           <i
             key={part}
             style={{ width: `${(100 * bytes) / whole}%`, background: COLOURS[part] }}
-            title={`${part}: ${formatBytes(bytes)}`}
+            title={`${partWords(part, devices)}: ${formatBytes(bytes)}`}
           />
         ))}
         <b
@@ -60,7 +61,7 @@ export function PartBars({ plan }: { plan: PlanJson }) {
               <tr key={part}>
                 <th scope="row">
                   <i className="plan-key" style={{ background: COLOURS[part] }} />
-                  {part}
+                  {partWords(part, devices)}
                 </th>
                 <td className="number">{formatBytes(bytes)}</td>
                 <td className="number">{formatShare(bytes / perDeviceBytes)}</td>

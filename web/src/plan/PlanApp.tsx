@@ -168,7 +168,7 @@ function Notes({
       {serving !== undefined && cacheWords(serving) !== null && (
         <p>
           Cache: {cacheWords(serving)}
-          {serving.kvBytesPerToken > 0 && serving.windows === undefined ? (
+          {serving.kvTokens > 0 && serving.kvBytesPerToken > 0 && serving.windows === undefined ? (
             <>
               , room for <b>{formatExactCount(serving.kvTokens)}</b> tokens
             </>
