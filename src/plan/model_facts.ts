@@ -62,9 +62,7 @@ export function expertParameters(model: ModelShape): number {
 
 function counted(model: ModelShape, isWanted: (parameter: Parameter) => boolean): number {
   const { tape } = modelTape(model, COUNTING, { index: 0, count: 1 });
-  return tape.parameters
-    .filter(isWanted)
-    .reduce((sum, { elements }) => sum + elements, 0);
+  return tape.parameters.filter(isWanted).reduce((sum, { elements }) => sum + elements, 0);
 }
 
 /** Parameters that one token uses. */

@@ -275,6 +275,47 @@ test("ZeRO: only what a stage divides is said to be divided", async () => {
   }
 });
 
+test("--fail-on lets a pipeline stop where a plan does not fit", async () => {
+  const status = async (...words: string[]) =>
+    (await plan("gpt2", "--train", "--quiet", ...words)).status;
+  expect(await status("--gpu", "4090", "--fail-on", "over")).toBe(0);
+  expect(await status("--gpu", "1GiB")).toBe(0);
+  expect(await status("--gpu", "1GiB", "--fail-on", "over")).toBe(1);
+  expect(await status("--gpu", "1GiB", "--fail-on", "over", "--json")).toBe(1);
+  // A device of a little more than the plan, and less than the end of its interval.
+  const { perDeviceBytes } = await planned("gpt2", "--train", "--gpu", "24GiB");
+  const tight = `${Math.ceil((perDeviceBytes * 1.05) / 2 ** 20)}MiB`;
+  expect(await status("--gpu", tight, "--fail-on", "over")).toBe(0);
+  expect(await status("--gpu", tight, "--fail-on", "unsure")).toBe(1);
+  expect(await status("--fail-on", "never")).toBe(2);
+});
+
+test("a plan that does not fit does not call the batch of the plan another one", async () => {
+  const { stdout } = await plan("llama-3.1-8b", "--train", "--batch", "1", "--gpu", "3060");
+  expect(stdout).toMatch(
+    /does not fit on RTX 3060; no batch fits at this length, and no length of 64 tokens or more at this batch$/m,
+  );
+});
+
+test("the weights of QLoRA are called quantized", async () => {
+  const assumed = async (...words: string[]) =>
+    (await planned("llama-3.1-8b", "--method", "qlora", ...words)).assumptions[0];
+  expect(await assumed()).toBe(
+    "quantized weights in nf4, the others in fp32, matrix products in bf16",
+  );
+  expect(await assumed("--quantize", "int8", "--weights", "16bit")).toBe(
+    "quantized weights in int8, the others in bf16, matrix products in bf16",
+  );
+});
+
+test("experts that bitsandbytes keeps are compared with those of transformers 4", async () => {
+  const { limits } = await planned("mixtral", "--method", "qlora");
+  // 8 experts of 32 layers with 3 matrices of 4,096 x 14,336, at 0.5625 B.
+  expect(limits.join()).toContain(
+    "in transformers 4 each expert has linear layers, which are quantized, and all of them take 23.6 GiB in nf4",
+  );
+});
+
 test("ZeRO's fp32 weights are master weights, and FSDP's are the weights themselves", async () => {
   const assumed = async (...words: string[]) =>
     (await planned("llama-3.1-8b", ...words)).assumptions[0];

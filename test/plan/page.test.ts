@@ -100,6 +100,31 @@ test("bars, sliders and the table of GPUs", async () => {
   expect(faults).toEqual([]);
 });
 
+test("on a phone, the table of GPUs shows that it scrolls sideways", async () => {
+  const given = planned("llama-3.1-8b", "--train --method lora");
+  const path = join(folder, "phone.html");
+  await writeReport(planPage(given), path, async () => undefined, join(folder, "web/plan.html"));
+  const page = await browser.newPage({ viewport: { width: 390, height: 844 } });
+  await openPlan(page, path);
+  const hint = page.locator(".plan-wider");
+  await hint.waitFor({ timeout: 100_000 });
+  expect(await hint.textContent()).toMatch(/Scroll sideways for all 8 methods/);
+  const { left = 0, right = 0 } = await hint.evaluate((element) => {
+    const box = element.getBoundingClientRect();
+    return { left: box.left, right: box.right };
+  });
+  expect(left).toBeGreaterThanOrEqual(0);
+  expect(right).toBeLessThanOrEqual(390);
+  const isWider = await page
+    .locator(".plan-scroll")
+    .last()
+    .evaluate((element) => element.scrollWidth > element.clientWidth);
+  expect(isWider).toBe(true);
+  await page.setViewportSize({ width: 1440, height: 900 });
+  expect(await hint.isVisible()).toBe(false);
+  await page.close();
+});
+
 const MODELS = JSON.parse(
   readFileSync(join(repository, "test/data/plan/models.json"), "utf8"),
 ) as Record<string, { config: object }>;

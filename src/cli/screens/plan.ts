@@ -116,9 +116,7 @@ function printFits(screen: Screen, plan: PlanJson): void {
   const batch = mode === "train" ? "batch" : "number of sequences";
   if (!model.readsText) {
     const most =
-      fits.maxBatch === 0
-        ? `no ${batch} fits`
-        : `largest ${batch}: ${mostOf(fits.maxBatch)}`;
+      fits.maxBatch === 0 ? `no ${batch} fits` : `largest ${batch}: ${mostOf(fits.maxBatch)}`;
     screen.line(`  ${verdict} on ${device}; ${most}`);
     screen.line();
     return;

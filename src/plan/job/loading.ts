@@ -71,7 +71,8 @@ export function keptExperts(
   if (!hasExperts || quantization?.keepsExperts !== true) {
     return [];
   }
-  const kept = options.mode === "train" && options.method === "qlora" ? `; ${keptWords(options)}` : "";
+  const kept =
+    options.mode === "train" && options.method === "qlora" ? `; ${keptWords(options)}` : "";
   return [
     `bitsandbytes quantizes linear layers, and the experts of transformers 5 are parameters of three dimensions: they are not quantized (issue 1849 of bitsandbytes)${kept}; in transformers 4 each expert has linear layers, which are quantized, and all of them take ${formatBytes(count() * quantization.bytesPerWeight)} in ${quantization.dtype}`,
   ];

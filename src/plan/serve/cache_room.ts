@@ -54,9 +54,13 @@ export function shareOf(
     "device",
     { known },
   );
-  const taken = figureOf(isSglang ? others.filter(({ part }) => part === "weights") : others, "device", {
-    known,
-  });
+  const taken = figureOf(
+    isSglang ? others.filter(({ part }) => part === "weights") : others,
+    "device",
+    {
+      known,
+    },
+  );
   const factor = engine === "tgi" ? TGI_CACHE_SHARE : 1;
   const leftOf = (kind: "bytes" | "low" | "high"): Bytes =>
     factor * (utilization * (gpu.memoryBytes - (isSglang ? used[kind] : 0)) - taken[kind]);

@@ -12,7 +12,6 @@
 import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
 import type {
-  PlanBlocksJson,
   PlanPartJson,
   PlanPartName,
 } from "../../model/documents/plan_document.js";
