@@ -8,6 +8,13 @@ import { type PlanRequest, withJobConfig } from "../defaults.js";
 import type { OptimizerName } from "../job/optimizers.js";
 import type { Sharding } from "../job/options.js";
 import { type JsonObject, ModelConfig } from "../shape/config.js";
+import {
+  flatYaml,
+  ofAccelerate,
+  ofTrainerFsdp,
+  TRAINER_FSDP,
+  zeroOffload,
+} from "./accelerate_config.js";
 import { ofAdapter } from "./adapter_config.js";
 import { readBounded, readJson } from "./bounded.js";
 
@@ -92,6 +99,8 @@ function readJobConfig(path: string): JobConfig {
     const request = ofDeepSpeed(plain, automatic.includes(BUCKET));
     const unused = withoutUse(plain);
     const left = automatic.filter((name) => !OF_HIDDEN_SIZE.has(name));
+    const named = plain.part("optimizer")?.text("type") ?? "";
+    const isUnread = named !== "" && OPTIMIZERS[named.toLowerCase()] === undefined;
     const note = `${path} leaves "auto" values to the program, here to the other options: ${left.join(", ")}`;
     return {
       kind: "DeepSpeed",
@@ -101,6 +110,11 @@ function readJobConfig(path: string): JobConfig {
         ...request,
         notes: [
           ...(left.length === 0 ? [] : [note]),
+          ...(isUnread
+            ? [
+                `${path} names the optimizer ${named.slice(0, 40)}, of which the plan has no formula: it plans that of --optimizer, adamw unless given`,
+              ]
+            : []),
           ...(unused.length === 0
             ? []
             : [`${path} sets ${unused.join(", ")}, on which no figure of the plan depends`]),
@@ -168,7 +182,8 @@ const OPTIMIZERS: Readonly<Record<string, OptimizerName>> = {
 
 function ofDeepSpeed(config: ModelConfig, automaticBucket: boolean): Partial<PlanRequest> {
   const zero = config.part("zero_optimization");
-  const stage = zero?.count(0, "stage") ?? 0;
+  // `true` is the format of its first versions, for stage 1 (read_zero_config_deprecated).
+  const stage = zero?.count(0, "stage") ?? (config.values.zero_optimization === true ? 1 : 0);
   if (stage > 3) {
     throw notAModel(config.source, `ZeRO has stages 0 to 3, not ${stage}`);
   }
@@ -250,139 +265,9 @@ function withoutUse(config: ModelConfig): string[] {
     "stage3_param_persistence_threshold",
     ...sizes,
   ].filter((name) => zero?.has(name) === true);
-  const partitions =
-    config.part("activation_checkpointing")?.flag(false, "partition_activations") === true;
-  return [...names, ...(partitions ? ["partition_activations"] : [])];
-}
-
-/** Stages below 3 ignore `offload_param` ("Only applicable with ZeRO Stage 3", DeepSpeedPlugin of accelerate). */
-function zeroOffload(stage: number, weights: boolean, states: boolean): Sharding["offload"] {
-  return weights && stage === 3 ? "all" : states ? "optimizer" : "none";
-}
-
-/**
- * Keys and plain values of all levels: accelerate's keys are unique.
- * @throws TidemarkError TM-E085 for a line that YAML does not allow at the first level, or a tab as indentation
- */
-function flatYaml(path: string, text: string): ReadonlyMap<string, string> {
-  const values = new Map<string, string>();
-  for (const [index, line] of text.split("\n").slice(0, 10_000).entries()) {
-    if (
-      /^ *\t+ *[^\s#]/.test(line) ||
-      !/^(?:[\s#%'"}\]-]|\.\.\.|[^\s:][^:]*:(?:\s|$)|$)/.test(line)
-    ) {
-      throw notAModel(path, `line ${index + 1} is not YAML`);
-    }
-    const [, key, value] = /^\s*([A-Za-z_]\w*):\s*([^#]*?)\s*(?:#.*)?$/.exec(line) ?? [];
-    if (key !== undefined && value !== undefined) {
-      values.set(key, value.replace(/^['"]|['"]$/g, ""));
-    }
-  }
-  return values;
-}
-
-function ofAccelerate(path: string, values: ReadonlyMap<string, string>): Partial<PlanRequest> {
-  const type = (values.get("distributed_type") ?? "").toUpperCase();
-  if (type === "") {
-    throw notAModel(path, "it has no distributed_type, so it is not a configuration of accelerate");
-  }
-  const devices = wholeOf(values.get("num_processes"), 1);
-  const precision = values.get("mixed_precision");
-  const accumulation = wholeOf(values.get("gradient_accumulation_steps"), 1);
-  const sharding = shardingOf(type, values, devices);
-  return {
-    ...(precision === "bf16" || precision === "fp16" ? { dtype: precision } : {}),
-    sharding,
-    train: {
-      ...(accumulation > 1 ? { accumulation } : {}),
-      ...(values.get("fsdp_activation_checkpointing") === "true"
-        ? { checkpointing: "full" as const }
-        : {}),
-    },
-  };
-}
-
-function shardingOf(
-  type: string,
-  values: ReadonlyMap<string, string>,
-  devices: number,
-): Partial<Sharding> {
-  if (type === "FSDP") {
-    return fsdpSharding((name) => values.get(`fsdp_${name}`), devices);
-  }
-  const stage = wholeOf(values.get("zero_stage"), 0);
-  if (type === "DEEPSPEED" && stage >= 1 && stage <= 3) {
-    const offloads = (name: string): boolean => /cpu|nvme/.test(values.get(name) ?? "");
-    return {
-      kind: `zero-${stage as 1 | 2 | 3}`,
-      devices,
-      offload: zeroOffload(
-        stage,
-        offloads("offload_param_device"),
-        offloads("offload_optimizer_device"),
-      ),
-    };
-  }
-  return { kind: "ddp", devices };
-}
-
-/** SHARD_GRAD_OP divides as FULL_SHARD does, and keeps gathered weights from the forward to the backward pass. */
-const STRATEGIES: Readonly<Record<string, Sharding["kind"]>> = {
-  "1": "fsdp",
-  FULL_SHARD: "fsdp",
-  HYBRID_SHARD: "fsdp",
-  "2": "fsdp",
-  SHARD_GRAD_OP: "fsdp",
-  HYBRID_SHARD_ZERO2: "fsdp",
-  "3": "ddp",
-  NO_SHARD: "ddp",
-};
-const KEEPS_GATHERED: ReadonlySet<string> = new Set(["2", "SHARD_GRAD_OP", "HYBRID_SHARD_ZERO2"]);
-
-/** accelerate's default is version 1. In version 2, `reshard_after_forward: false` replaces SHARD_GRAD_OP. */
-function fsdpSharding(
-  setting: (name: string) => string | undefined,
-  devices?: number,
-): Partial<Sharding> {
-  const strategy = (setting("sharding_strategy") ?? "FULL_SHARD").toUpperCase();
-  const keepsGathered =
-    setting("reshard_after_forward")?.toLowerCase() === "false" || KEEPS_GATHERED.has(strategy);
-  const kind = STRATEGIES[strategy] ?? "fsdp";
-  const isOffloaded = setting("offload_params")?.toLowerCase() === "true";
-  return {
-    kind,
-    ...(devices === undefined ? {} : { devices }),
-    // NO_SHARD keeps whole weights on the device.
-    offload: !isOffloaded ? "none" : kind === "fsdp" ? "all" : "optimizer",
-    version: setting("version") === "2" ? 2 : 1,
-    ...(keepsGathered && kind === "fsdp" ? { keepsGathered } : {}),
-  };
-}
-
-/** `fsdp_config` of transformers' Trainer: the same names, with or without "fsdp_". It does not name the devices. */
-function ofTrainerFsdp(config: ModelConfig): Partial<PlanRequest> {
-  const setting = (name: string): string | undefined => {
-    const value = config.values[`fsdp_${name}`] ?? config.values[name];
-    return value === undefined || value === null || typeof value === "object"
-      ? undefined
-      : String(value);
-  };
-  return {
-    sharding: fsdpSharding(setting),
-    train: setting("activation_checkpointing") === "true" ? { checkpointing: "full" } : {},
-  };
-}
-
-const TRAINER_FSDP = [
-  "fsdp_transformer_layer_cls_to_wrap",
-  "transformer_layer_cls_to_wrap",
-  "fsdp_version",
-  "fsdp_auto_wrap_policy",
-  "fsdp_min_num_params",
-  "min_num_params",
-];
-
-function wholeOf(text: string | undefined, otherwise: number): number {
-  const value = Number(text);
-  return Number.isInteger(value) && value >= 1 && value <= 1e6 ? value : otherwise;
+  // Read by deepspeed.checkpointing.checkpoint alone, which a program has to call.
+  const recomputes = ["partition_activations", "cpu_checkpointing"].filter(
+    (name) => config.part("activation_checkpointing")?.flag(false, name) === true,
+  );
+  return [...names, ...recomputes];
 }
