@@ -32,6 +32,7 @@ export { readVllmLog } from "./serve/vllm_log.js";
 export type { ModelShape } from "./shape/model_shape.js";
 export {
   cacheWords,
+  errorWords,
   fitText,
   largeCount,
   layerWords,

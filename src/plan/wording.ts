@@ -85,16 +85,23 @@ export function roomWords(
   return `room for ${depends ? "" : `${tokens}: `}${these}${log}`;
 }
 
-/** "58.5 GiB planned, 56.1 GiB measured": the first line of a comparison. */
-export function comparedWords({
-  kind,
+/** "58.5 GiB measured (device), 56.1 GiB planned: 4 % below the measurement, within the interval" */
+export function comparedWords(comparison: NonNullable<PlanJson["comparison"]>): string {
+  const { kind, plannedBytes, measuredBytes, within } = comparison;
+  return `${formatBytes(measuredBytes)} measured (${kind}), ${formatBytes(plannedBytes)} planned: ${errorWords(comparison)}, ${within ? "within" : "outside"} the interval`;
+}
+
+/** "4 % below the measurement"; of a measurement of nothing, the difference. */
+export function errorWords({
+  error,
   plannedBytes,
   measuredBytes,
-  error,
-  within,
-}: NonNullable<PlanJson["comparison"]>): string {
-  const sign = error < 0 ? "below" : "above";
-  return `${formatBytes(measuredBytes)} measured (${kind}), ${formatBytes(plannedBytes)} planned: ${formatShare(Math.abs(error))} ${sign} the measurement, ${within ? "within" : "outside"} the interval`;
+}: Pick<NonNullable<PlanJson["comparison"]>, "error" | "plannedBytes" | "measuredBytes">): string {
+  const share =
+    measuredBytes > 0
+      ? formatShare(Math.abs(error))
+      : formatBytes(Math.abs(plannedBytes - measuredBytes));
+  return `${share} ${plannedBytes < measuredBytes ? "below" : "above"} the measurement`;
 }
 
 /** Parts that AMD's libraries name otherwise. */

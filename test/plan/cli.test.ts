@@ -215,6 +215,18 @@ describe("weight files", () => {
     expect(parts.find(({ part }) => part === "weights")?.bytes).toBe(1000 * 210);
     writeFileSync(join(folder, "cut.gguf"), gguf().subarray(0, 90));
     expect((await plan("cut.gguf")).stderr).toMatch(/^tidemark: TM-E085 .*cut off[^\n]*\n$/);
+    for (const [architecture, type, what] of [
+      ["llama", "adapter", "an adapter"],
+      ["clip", "mmproj", "an encoder of images or speech"],
+      ["clip", "", "an encoder of images or speech"],
+    ] as const) {
+      writeFileSync(join(folder, "beside.gguf"), gguf(architecture, type));
+      expect((await plan("beside.gguf", "--serve")).stderr).toMatch(
+        new RegExp(
+          `^tidemark: TM-E085 .*it holds ${what}, without the model that reads it[^\\n]*\\n$`,
+        ),
+      );
+    }
     const whole = Buffer.concat([gguf(), Buffer.alloc(1000)]);
     writeFileSync(join(folder, "part.gguf"), whole);
     expect((await plan("part.gguf")).stderr).toMatch(
@@ -347,7 +359,7 @@ test("with adapters, nothing is kept for the factors of a diffusion model's cond
 });
 
 /** Version 3, with the metadata of a Llama of two layers and its embedding. */
-function gguf(): Buffer {
+function gguf(architecture = "llama", type = ""): Buffer {
   const u32 = (value: number) => {
     const bytes = Buffer.alloc(4);
     bytes.writeUInt32LE(value);
@@ -371,11 +383,12 @@ function gguf(): Buffer {
     Buffer.from("GGUF"),
     u32(3),
     u64(1),
-    u64(1 + sizes.length),
+    u64((type === "" ? 1 : 2) + sizes.length),
     text("general.architecture"),
     u32(8),
-    text("llama"),
-    ...sizes.flatMap(([name, value]) => [text(`llama.${name}`), u32(4), u32(value)]),
+    text(architecture),
+    ...(type === "" ? [] : [text("general.type"), u32(8), text(type)]),
+    ...sizes.flatMap(([name, value]) => [text(`${architecture}.${name}`), u32(4), u32(value)]),
     text("token_embd.weight"),
     u32(2),
     u64(256),
@@ -384,6 +397,17 @@ function gguf(): Buffer {
     u64(0),
   ]);
 }
+
+test("a log of vLLM that found too little free memory is one line", async () => {
+  const log = join(folder, "busy.log");
+  writeFileSync(
+    log,
+    "ValueError: Free memory on device (2.51/23.57 GiB) on startup is less than desired GPU memory utilization (0.9, 21.21 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.\n",
+  );
+  const { stderr, status } = await plan("gpt2", "--serve", "--engine", "vllm", "--check", log);
+  expect([status, stderr.split("\n").length]).toEqual([2, 2]);
+  expect(stderr).toMatch(/2\.51 GiB of the device's 23\.6 GiB were free, less than its share/);
+});
 
 describe("what a plan cannot know is noted", () => {
   test.each([

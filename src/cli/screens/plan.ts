@@ -9,6 +9,7 @@ import type { PlanFigureJson, PlanJson } from "../../model/documents/plan_docume
 import { oneLine } from "../../model/errors/errors.js";
 import {
   cacheWords,
+  errorWords,
   fitText,
   largeCount,
   layerWords,
@@ -217,10 +218,9 @@ function printComparison(screen: Screen, { comparison }: PlanJson): void {
     return;
   }
   const { paint } = screen;
-  const { file, kind, plannedBytes, measuredBytes, error, within, parts, explanation } = comparison;
-  const sign = error < 0 ? "below" : "above";
+  const { file, kind, plannedBytes, measuredBytes, within, parts, explanation } = comparison;
   screen.line(
-    `  ${paint.bold("measured")} ${formatBytes(measuredBytes)} (${kind}, ${oneLine(file, 120)}), planned ${formatBytes(plannedBytes)}: ${formatShare(Math.abs(error))} ${sign} the measurement, ${within ? paint.green("within the interval") : paint.red("outside the interval")}`,
+    `  ${paint.bold("measured")} ${formatBytes(measuredBytes)} (${kind}, ${oneLine(file, 120)}), planned ${formatBytes(plannedBytes)}: ${errorWords(comparison)}, ${within ? paint.green("within the interval") : paint.red("outside the interval")}`,
   );
   if (parts.length > 0) {
     const right = { align: "right" } as const;

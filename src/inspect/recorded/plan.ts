@@ -1,5 +1,6 @@
 /** The documents of `tidemark plan`: a model's plan, the same compared with a measurement, and its page. */
 import { basename } from "node:path";
+import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes, OnProgress } from "../../model/base/units.js";
 import type {
   PlanComparisonJson,
@@ -140,7 +141,15 @@ export function planComparedWithRecording(
 
 /** Compares the plan with vLLM's start-up log. @throws TidemarkError TM-E014 if the log has no memory figures */
 export function planComparedWithLog(plan: PlanJson, path: string): PlanJson {
-  const comparison = compareVllm(plan, readVllmLog(readLog(path)), path);
+  const log = readVllmLog(readLog(path));
+  const comparison = compareVllm(plan, log, path);
+  const { freeBytes, totalBytes } = log;
+  if (comparison === null && freeBytes !== undefined && totalBytes !== undefined) {
+    throw nothingThere(
+      `vLLM stopped before it loaded weights (${path}): ${formatBytes(freeBytes)} of the device's ${formatBytes(totalBytes)} were free, less than its share`,
+      "end the other programs on the device (tidemark gpu top), or lower --gpu-memory-utilization",
+    );
+  }
   if (comparison === null) {
     throw nothingThere(
       `${path} holds no line of vLLM about memory`,

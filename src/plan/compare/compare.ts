@@ -181,7 +181,7 @@ export function compareVllm(plan: PlanJson, log: VllmLog, file: string): PlanCom
     plannedBytes,
     measuredBytes,
     error,
-    within: Math.abs(error) <= CACHE_TOLERANCE,
+    within: measuredBytes > 0 && Math.abs(error) <= CACHE_TOLERANCE,
     explanation: explainVllm(plan, log, parts),
   };
 }

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { planMemory } from "../plan.js";
 import { readVllmLog } from "../serve/vllm_log.js";
 import { readShape } from "../shape/read_shape.js";
+import { comparedWords } from "../wording.js";
 import { requestOf } from "../words.js";
 import { compareVllm } from "./compare.js";
 
@@ -87,4 +88,18 @@ test("a log of a version before 0.21 does not count CUDA graphs, which the plan 
   expect(explained(`${LOG}\nEstimated CUDA graph memory: 0.55 GiB total`)).not.toMatch(words);
   const newest = "CUDA graph memory profiling is enabled (default since v0.21.0).";
   expect(explained(`${LOG}\n${newest}`)).not.toMatch(words);
+});
+
+test.each([
+  ["Available KV cache memory: -2.54 GiB", -2.54],
+  ["ValueError: No available memory for the cache blocks. Try increasing it.", 0],
+])("a start that left no cache is outside the interval: %s", (line, gib) => {
+  const plan = planMemory(GEMMA, requestOf({ serve: true, engine: "vllm" }));
+  const log = readVllmLog(`Model loading took 1.9148 GiB\n${line}`);
+  const compared = compareVllm(plan, log, "vllm.log");
+  expect(compared).toMatchObject({ kind: "KV cache", within: false });
+  expect(compared?.measuredBytes).toBe(Math.round(gib * 2 ** 30));
+  expect(compared?.explanation).toMatch(/^vLLM had no memory left for its cache/);
+  const words = comparedWords(compared as NonNullable<typeof compared>);
+  expect(words).toMatch(/ GiB above the measurement, outside the interval$/);
 });

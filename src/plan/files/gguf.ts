@@ -152,6 +152,13 @@ const FAMILIES: Readonly<Record<string, string>> = {
   phi2: "phi",
 };
 
+/** Files beside that of the model, by their type or architecture (llama.cpp, gguf-py/gguf/constants.py). */
+const PARTS: Readonly<Record<string, string>> = {
+  adapter: "an adapter",
+  mmproj: "an encoder of images or speech",
+  clip: "an encoder of images or speech",
+};
+
 function configOf(
   path: string,
   values: ReadonlyMap<string, unknown>,
@@ -160,6 +167,10 @@ function configOf(
   const architecture = values.get("general.architecture");
   if (typeof architecture !== "string") {
     throw notAModel(path, "its metadata names no architecture");
+  }
+  const part = PARTS[String(values.get("general.type"))] ?? PARTS[architecture];
+  if (part !== undefined) {
+    throw notAModel(path, `it holds ${part}, without the model that reads it`);
   }
   const config: Record<string, unknown> = {
     model_type: FAMILIES[architecture] ?? architecture,

@@ -11,10 +11,7 @@
  */
 import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
-import type {
-  PlanPartJson,
-  PlanPartName,
-} from "../../model/documents/plan_document.js";
+import type { PlanPartJson, PlanPartName } from "../../model/documents/plan_document.js";
 import { modelTape, type StageChoice } from "../blocks/model_tape.js";
 import { allocatorParts, figureOf, type PartSketch, part } from "../device/allocator.js";
 import { quantizationOf } from "../job/loading.js";

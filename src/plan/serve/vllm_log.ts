@@ -30,6 +30,8 @@ export interface VllmLog {
   readonly cacheBytes?: Bytes;
   /** Cache of one request of the longest length, if vLLM refused to start. */
   readonly neededBytes?: Bytes;
+  /** Of the device when vLLM refused to start, because its share is more. */
+  readonly freeBytes?: Bytes;
   readonly graphBytes?: Bytes;
   /** Whether vLLM took CUDA graphs out of its share, as it does from 0.21 on; absent if the log does not mention it. */
   readonly countsGraphs?: true;
@@ -80,14 +82,15 @@ export function readVllmLog(text: string): VllmLog {
       `non-torch forward increase memory: ${DIFFERENCE}`,
     ),
     // Negative if weights and activations leave nothing.
-    cacheBytes: firstSize(
-      text,
-      `Available KV cache memory: ${DIFFERENCE}`,
-      `reserved for KV Cache is ${DIFFERENCE}`,
-      `kv_cache_size=${DIFFERENCE}`,
-      String.raw`available_kv_cache_memory\s+${DIFFERENCE}`,
-      String.raw`available KV cache memory \(${DIFFERENCE}\)`,
-    ),
+    cacheBytes:
+      firstSize(
+        text,
+        `Available KV cache memory: ${DIFFERENCE}`,
+        `reserved for KV Cache is ${DIFFERENCE}`,
+        `kv_cache_size=${DIFFERENCE}`,
+        String.raw`available_kv_cache_memory\s+${DIFFERENCE}`,
+        String.raw`available KV cache memory \(${DIFFERENCE}\)`,
+      ) ?? (/No available memory for the cache blocks/.test(text) ? 0 : undefined),
     neededBytes: firstSize(text, `${SIZE} KV cache is needed`),
     graphBytes: firstSize(
       text,
@@ -97,8 +100,13 @@ export function readVllmLog(text: string): VllmLog {
     countsGraphs: /Estimated CUDA graph memory|CUDA graph memory profiling is enabled/.test(text)
       ? true
       : undefined,
+    freeBytes: firstSize(
+      text,
+      String.raw`Free memory on device[^(\n]*\(([\d.]+)/[\d.]+ (GiB)\) on startup is less`,
+    ),
     totalBytes: firstSize(
       text,
+      String.raw`Free memory on device[^(\n]*\([\d.]+/([\d.]+) (GiB)\) on startup is less`,
       String.raw`total_gpu_memory \(${SIZE}\)`,
       `total_gpu_memory=${SIZE}`,
       String.raw`total_gpu_memory\s+${SIZE}`,
