@@ -165,7 +165,9 @@ function plainHeads(build: LayerBuilder, x: Tensor, place: AttentionPlace): Head
   value = shape.valueNorm === true ? normalized(build, value, shape.headSize, VALUE_NORM) : value;
   query = turned(build, normedHeads(build, query, shape, { width: queryWidth, name: "q" }), shape);
   key = turned(build, normedHeads(build, key, shape, { width: kvWidth, name: "k" }), shape);
-  const joined = shape.contiguous === true || (shape.rotary && shape.rotaryShare < 1);
+  const joined =
+    shape.contiguous === true ||
+    (shape.rotary && (shape.rotaryShare < 1 || shape.joinsRotation === true));
   return {
     query,
     key,
@@ -189,6 +191,19 @@ function normedHeads(
 ): Tensor {
   if (shape.queryKeyNorm === "none") {
     return x;
+  }
+  const own = shape.headNorm;
+  if (own !== undefined) {
+    const heads = own.perHead ? { heads: width / shape.headSize } : {};
+    const made = normalized(
+      build,
+      x,
+      shape.headSize,
+      { kind: own.kind, bias: own.bias, affine: true, ...heads },
+      `${name}_norm`,
+    );
+    // A module for each head, whose results are joined (StableLmLayerNormPerHead).
+    return own.perHead && own.kind === "layer" ? build.copy(made) : made;
   }
   // torch.nn.RMSNorm is one kernel on a GPU, and one for each operation in fp32 on the CPU.
   const isOneKernel = shape.normKernel === "torch" && !build.rules.onCpu;

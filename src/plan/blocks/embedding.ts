@@ -34,7 +34,10 @@ export function embed(
   let x: Tensor | null = null;
   for (const [index, table] of tower.embeddings.entries()) {
     const tied = index === 0 && model.head.tied && tower === model.towers.at(-1);
-    x = addRows(build, x, table, { rows, itemBytes, tied });
+    // OPT adds positions to rows that are as wide as the layers already; ELECTRA projects the sum of all tables.
+    const added =
+      x !== null && table.width !== x.elements / rows ? projected(build, x, tower, rows) : x;
+    x = addRows(build, added, table, { rows, itemBytes, tied });
   }
   for (const stem of tower.stems) {
     const read = stem.rows === undefined ? rows : rules.batch * stem.rows;
@@ -82,13 +85,24 @@ export function embed(
   if (tower.embeddingDropout && rules.dropout && isText && positions > 0) {
     x = build.dropout(x);
   }
-  return tower.embeddingProjection === undefined
+  return projected(build, x, tower, rows);
+}
+
+/** From the width of the tables to that of the layers, where they differ. */
+function projected(
+  build: LayerBuilder,
+  x: Tensor,
+  { hidden, embeddingProjection }: TowerShape,
+  rows: number,
+): Tensor {
+  const width = x.elements / rows;
+  return embeddingProjection === undefined || width === hidden
     ? x
     : build.linear(x, {
         name: "embeddings_project",
         inputs: width,
-        outputs: tower.hidden,
-        bias: tower.embeddingProjection.bias,
+        outputs: hidden,
+        bias: embeddingProjection.bias,
         group: "other",
       });
 }

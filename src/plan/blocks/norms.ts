@@ -22,10 +22,11 @@ export function normalized(
 ): Tensor {
   const before = build.tape.part;
   build.tape.part = "norm";
+  const elements = width * (shape.heads ?? 1);
   const weights = shape.affine
     ? [
-        build.parameter(`${name}.weight`, width, "vector"),
-        ...(shape.bias ? [build.parameter(`${name}.bias`, width, "vector")] : []),
+        build.parameter(`${name}.weight`, elements, "vector"),
+        ...(shape.bias ? [build.parameter(`${name}.bias`, elements, "vector")] : []),
       ]
     : [];
   const made = NORMS[shape.kind](build, { x, width, weights }, shape);

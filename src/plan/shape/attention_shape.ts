@@ -34,6 +34,14 @@ export interface AttentionShape {
   readonly rotaryShare: number;
   /** Norms of the queries and the keys: of each head (Qwen 3, Gemma 3), of the whole row (OLMo 2), or none. */
   readonly queryKeyNorm: "none" | "head" | "row";
+  /** Norms of queries and keys that are no RMS norms. `perHead`: each head has weights of its own. */
+  readonly headNorm?: {
+    readonly kind: "layer" | "layer-parts";
+    readonly bias: boolean;
+    readonly perHead: boolean;
+  };
+  /** The rotated part of a head and the rest are joined, even if there is no rest (NeoX, Phi, StableLM). */
+  readonly joinsRotation?: true;
   /** A matrix of the queries' size makes a gate of the result (Qwen3-Next). */
   readonly gated?: boolean;
   /** The library has no eager implementation: sdpa runs whatever is asked for (DiT, SD3 and Flux of diffusers). */

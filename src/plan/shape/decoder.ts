@@ -184,8 +184,10 @@ function layerOf(
   { hidden, norm }: Sizes,
   { window, isDense, isTurned }: { window: number; isDense: boolean; isTurned: boolean },
 ): TransformerLayer {
-  const parallelDefault = config.family === "gpt_neox" ? "use_parallel_residual" : "parallel_attn";
-  const parallel = facts.parallel !== undefined && config.flag(true, parallelDefault);
+  const flag = /^(?:gpt_neox|stablelm)$/.test(config.family)
+    ? "use_parallel_residual"
+    : "parallel_attn";
+  const parallel = facts.parallel !== undefined && config.flag(config.family !== "stablelm", flag);
   const twoNorms = facts.parallel === 2 || config.flag(false, "new_decoder_architecture");
   const mlp = mlpOf(config, facts, hidden);
   const attention = attentionOf(config, facts, hidden, window);

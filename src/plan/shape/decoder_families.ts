@@ -1,4 +1,5 @@
 /** How each family of decoders differs from Llama. */
+import type { AttentionShape } from "./attention_shape.js";
 import type { Activation, TransformerLayer } from "./model_shape.js";
 
 /** How a family differs from Llama; absent: as Llama. */
@@ -14,6 +15,9 @@ export interface FamilyFacts {
   readonly fusedQkv?: true;
   readonly fusedMlp?: true;
   readonly headNorm?: "head" | "row";
+  /** Of norms of queries and keys that the configuration turns on (`use_qk_norm`, `qk_layernorm`). */
+  readonly optionalNorm?: NonNullable<AttentionShape["headNorm"]>;
+  readonly joinsRotation?: true;
   readonly positions?: "learned" | "alibi";
   readonly tied?: true;
   readonly dropout?: true;
@@ -178,8 +182,18 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   vaultgemma: { tied: true, activation: "gelu", softCap: true, wideNorm: true },
   cohere2: { norm: "layer-parts", parallel: 1, tied: true },
   cohere2_moe: { norm: "layer-parts", parallel: 1, tied: true },
-  cohere: { norm: "layer-parts", parallel: 1, tied: true },
-  stablelm: { norm: "layer" },
+  cohere: {
+    norm: "layer-parts",
+    parallel: 1,
+    tied: true,
+    optionalNorm: { kind: "layer-parts", bias: false, perHead: true },
+  },
+  stablelm: {
+    norm: "layer",
+    parallel: 1,
+    joinsRotation: true,
+    optionalNorm: { kind: "layer", bias: false, perHead: true },
+  },
   starcoder2: {
     tied: true,
     norm: "layer",
@@ -192,6 +206,8 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
   phi: {
     norm: "layer",
     parallel: 1,
+    joinsRotation: true,
+    optionalNorm: { kind: "layer", bias: true, perHead: false },
     plainMlp: true,
     activation: "gelu_python",
     attentionBias: true,
@@ -205,6 +221,7 @@ const FAMILIES: Readonly<Record<string, FamilyFacts>> = {
     ...omit(GPT2, "positions", "tied", "dropout", "narrowSoftmax"),
     activation: "gelu",
     parallel: 2,
+    joinsRotation: true,
   },
   gptj: {
     ...omit(

@@ -45,6 +45,8 @@ export function attentionOf(
     softCap: facts.softCap === true && config.fraction(0, "attn_logit_softcapping") > 0,
     scoreBias: facts.positions === "alibi" || config.flag(false, "alibi") ? "alibi" : "none",
     bidirectional: false,
+    ...(facts.optionalNorm === undefined ? {} : { headNorm: facts.optionalNorm }),
+    ...(facts.joinsRotation === true ? { joinsRotation: true as const } : {}),
     ...(facts.sinks === true ? { sinks: true } : {}),
     ...(facts.gatedAttention === true ? { gated: true } : {}),
     ...(facts.plainNorm === true ? { plainNorm: true } : {}),

@@ -92,6 +92,8 @@ export interface NormShape {
   readonly wide?: boolean;
   /** False: without weights (OLMo 1, DiT). */
   readonly affine: boolean;
+  /** Heads that have weights of their own; absent: one set of weights. */
+  readonly heads?: number;
 }
 
 export interface TransformerLayer {
