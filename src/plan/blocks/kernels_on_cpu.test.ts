@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { planOptions } from "../defaults.js";
 import { USUAL_GPU } from "../device/gpus.js";
 import type { TrainOptions } from "../job/options.js";
+import { parameterCount } from "../model_facts.js";
 import { readShape } from "../shape/read_shape.js";
 import { planTraining } from "../train/plan_training.js";
 
@@ -13,20 +14,40 @@ import { planTraining } from "../train/plan_training.js";
 const MEASURED = [
   ["bert", "sdpa", 192, 11_702_786],
   ["clip", "sdpa", 192, 3_783_702],
+  ["cohere_normed", "eager", 192, 38_946_820],
+  ["cohere_normed", "sdpa", 192, 21_666_308],
   ["deberta-v2", "eager", 192, 22_201_896],
   ["deepseek_v2", "sdpa", 192, 28_823_108],
   ["falcon", "sdpa", 192, 10_592_308],
   ["falcon_new", "sdpa", 192, 12_218_932],
   ["flux", "sdpa", 192, 579_554_560],
+  ["gpt_neox_serial", "sdpa", 192, 14_135_812],
   ["mamba", "eager", 192, 73_892_356],
   ["mamba2", "sdpa", 192, 66_034_644],
   ["minicpm3", "sdpa", 192, 14_501_382],
+  ["opt_projected", "eager", 192, 24_705_028],
+  ["phi_normed", "sdpa", 192, 15_501_316],
   ["qwen2_vl", "sdpa", 320, 32_462_980],
   ["qwen3_vl", "eager", 320, 101_772_228],
+  ["stablelm_parallel", "eager", 192, 32_286_724],
+  ["stablelm_parallel", "sdpa", 192, 13_873_156],
   ["t5", "sdpa", 192, 33_005_570],
   ["t5", "eager", 192, 45_146_116],
   ["whisper", "sdpa", 192, 17_111_554],
 ] as const;
+
+/** Parameters of transformers' classes: norms of each head of queries and keys, one norm of a parallel layer, two widths. */
+test.each([
+  ["cohere_normed", 2_623_616],
+  ["gpt_neox_serial", 3_185_920],
+  ["opt_projected", 2_636_544],
+  ["phi_normed", 2_499_584],
+  ["stablelm_parallel", 3_034_240],
+])("%s has %i parameters", (name, parameters) => {
+  const path = `../../../test/data/plan/library/${name}.json`;
+  const values = JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8"));
+  expect(parameterCount(readShape(values, name, path))).toBe(parameters);
+});
 
 function savedBytes(
   name: string,

@@ -81,6 +81,10 @@ function outputBiasOf(config: ModelConfig, facts: FamilyFacts): boolean {
   if (config.has("attention_out_bias")) {
     return config.flag(false, "attention_out_bias");
   }
+  // That of NeoX and gpt-oss is of all four matrices.
+  if (facts.attentionBias === true && facts.outputBias === true && config.has("attention_bias")) {
+    return config.flag(true, "attention_bias");
+  }
   // Llama's `attention_bias` gives the output a bias, too; that of Qwen 2 does not.
   const fromConfig = facts.attentionBias !== true && config.flag(false, "attention_bias");
   return config.flag(facts.outputBias === true || fromConfig, "use_bias", "bias");
