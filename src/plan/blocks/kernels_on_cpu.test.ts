@@ -49,6 +49,15 @@ test.each([
   expect(parameterCount(readShape(values, name, path))).toBe(parameters);
 });
 
+test("ViT without qkv_bias has no bias of queries, keys and values", () => {
+  const path = "../../../test/data/plan/library/vit.json";
+  const values = JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8"));
+  const count = (changes: object): number =>
+    parameterCount(readShape({ ...values, ...changes }, "vit", path));
+  const biases = 3 * values.hidden_size * values.num_hidden_layers;
+  expect(count({}) - count({ qkv_bias: false })).toBe(biases);
+});
+
 function savedBytes(
   name: string,
   attention: "eager" | "sdpa",

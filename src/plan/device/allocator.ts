@@ -199,7 +199,9 @@ export function figureOf(
   const below = width((each) => each.bytes - each.low);
   const above = width((each) => each.high - each.bytes);
   const beside = parts.reduce((sum, each) => sum + (isCounted(each) ? 0 : each.low), 0);
-  const end = filled === undefined ? Number.POSITIVE_INFINITY : filled - beside;
+  // A job that does not fit needs what it needs.
+  const ends = filled !== undefined && bytes <= filled - beside + ROUNDING;
+  const end = ends ? filled - beside : Number.POSITIVE_INFINITY;
   return {
     bytes,
     low: Math.max(0, Math.round(bytes - below)),
@@ -207,6 +209,8 @@ export function figureOf(
   };
 }
 
+/** Parts are whole bytes: their sum may differ by so much. */
+const ROUNDING = 1024;
 const CACHE: readonly PlanPartName[] = ["kv cache", "unused kv cache"];
 
 function sumOf(parts: readonly PlanPartJson[]): Bytes {

@@ -70,6 +70,17 @@ test("a cache that is cut to the room has an interval, too", () => {
   expect(cache.high - cache.low).toBeGreaterThan(0.2 * cache.bytes);
 });
 
+test.each(FILLING)(
+  "%s on a device without room for weights has an interval to both sides",
+  (engine) => {
+    const { fits, memory, devices } = served("llama-3.1-70b", "h100", { engine });
+    const { low, bytes, high } = memory.device;
+    expect(fits.fits).toBe(false);
+    expect(bytes).toBeGreaterThan(devices.memoryBytes);
+    expect(high - bytes).toBeGreaterThan(0.5 * (bytes - low));
+  },
+);
+
 test("an engine that allocates what it needs may need more than the device has", () => {
   const plan = served("llama-3.1-8b", "4090", { engine: "llama.cpp", context: 32_768 });
   expect(plan.memory.device.high).toBeGreaterThan(plan.devices.memoryBytes);

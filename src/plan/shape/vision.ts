@@ -62,7 +62,8 @@ export function imageTower(
     Math.round(hidden * config.fraction(4, "mlp_ratio"));
   const isDino = config.family.startsWith("dino");
   const own = isDino ? dinoLayer(config, heads, { hidden, width }) : null;
-  const layer = plainLayer(plainAttention(heads, hidden, own?.attention), width, {
+  const bias = config.flag(true, "qkv_bias");
+  const layer = plainLayer(plainAttention(heads, hidden, { bias, ...own?.attention }), width, {
     mlp: {
       width,
       gated: false,
@@ -123,11 +124,10 @@ function dinoLayer(
   { hidden, width }: { readonly hidden: number; readonly width: number },
 ): { attention: Partial<AttentionShape>; mlp: Partial<MlpShape> } {
   if (config.family !== "dinov3_vit") {
-    const bias = config.flag(true, "qkv_bias");
     // Two thirds, in whole multiples of 8.
     const gated = { width: 8 * Math.ceil(Math.floor((2 * width) / 3) / 8), gated: true };
     return {
-      attention: { bias },
+      attention: {},
       mlp: config.flag(false, "use_swiglu_ffn") ? { ...gated, activation: "silu" } : {},
     };
   }
