@@ -85,7 +85,7 @@ export function remarksOnAll(programs: readonly WatchRowJson[], explains: boolea
   for (const row of programs) {
     for (const sentence of remarksOn(row, explains)) {
       const names = named.get(sentence) ?? [];
-      names.push(`${row.service} (${row.pid})`);
+      names.push(`${oneLine(row.service)} (${row.pid})`);
       named.set(sentence, names);
     }
   }

@@ -1,14 +1,17 @@
 import type { Bytes, Pid } from "../../model/base/units.js";
-import { programName } from "../../model/profile/program_name.js";
+import { baseName } from "../../model/profile/frame_text.js";
+import { nameInTitle, programName } from "../../model/profile/program_name.js";
 import { readGroups, unitOf } from "./containers.js";
+import { isOverwritten, movedEnvironment } from "./moved_environment.js";
 import { readTextStart } from "./proc_files.js";
+import { readExecutable } from "./process.js";
 
 /** The kernel starts no program with a larger one, but a program can move the place where its own is read. */
 const LONGEST: Bytes = 2 * 2 ** 20;
 
 /**
  * The environment variables that a process was started with; none if they may not be read. Variables that it
- * sets later are not included.
+ * sets later are included only if it has overwritten the others with its title.
  */
 export function readEnvironment(pid: Pid): Record<string, string> {
   const entries = environmentText(pid)
@@ -22,10 +25,13 @@ export function readEnvironment(pid: Pid): Record<string, string> {
 
 /** NAME=VALUE, each followed by a NUL; "" if it may not be read. */
 export function environmentText(pid: Pid): string {
-  return readTextStart(`/proc/${pid}/environ`, LONGEST) ?? "";
+  const text = readTextStart(`/proc/${pid}/environ`, LONGEST) ?? "";
+  return isOverwritten(text) ? movedEnvironment(pid, LONGEST) : text;
 }
 
-/** The service of a process whose environment names none: its systemd unit, otherwise its script or module. */
+/** The service of a process whose environment names none: its systemd unit, otherwise its script, module or title. */
 export function usualName(pid: Pid, command: readonly string[]): string {
-  return unitOf(readGroups(pid)) || programName(command);
+  const [word = ""] = command;
+  const isTitle = command.length === 1 && baseName(word) !== baseName(readExecutable(pid) ?? word);
+  return unitOf(readGroups(pid)) || (isTitle ? nameInTitle(word) : programName(command));
 }
