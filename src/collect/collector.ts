@@ -87,7 +87,10 @@ export class Collector {
   #decided: readonly RuledProgram[] = [];
   #decideMs: Millis = 0;
   readonly #options: WatchOptions;
-  readonly #scan = new PythonScan(() => this.#events.isComplete);
+  readonly #scan = new PythonScan(
+    () => this.#events.isComplete,
+    (pid) => this.#recorders.processEnded(pid),
+  );
   readonly #pace: ScanPace;
   readonly #kept: KeptRecordings;
   readonly #recorders: Recorders;
@@ -132,6 +135,7 @@ export class Collector {
       outcomeOf: (pid, sinceMs) => this.#events.awaitedEndOf(pid, sinceMs),
       startedBelowMs: (pid) => this.#scan.startedBelowMs(pid),
       exitOf: (pid, aliveMs) => this.#events.endOf(pid, aliveMs)?.atMs ?? null,
+      lastSeenOf: (pid, aliveMs) => this.#scan.lastSeenMs(pid, aliveMs),
       onEvent: options.onEvent,
       onEnded: (one, growing, end) => this.#ended(one, growing, end),
       onFree: () => {

@@ -92,6 +92,8 @@ interface RecordersOptions {
   /** When a process was last seen to start below this one. */
   readonly startedBelowMs: (pid: Pid) => Millis;
   readonly exitOf: ExitOf;
+  /** The last moment at which a scan saw a process that has ended: more often than it is polled from outside. */
+  readonly lastSeenOf: ExitOf;
   readonly onEvent: (event: WatchEvent) => void;
   /** A program has ended while it was recorded; its recording is complete. */
   readonly onEnded: (one: Watched, growing: Growing, end: ProgramEnd) => void;
@@ -111,7 +113,7 @@ export class Recorders {
     this.#outside = new OutsidePolls(options.pollMs);
   }
 
-  /** The kernel has reported the end of a process. */
+  /** The kernel has reported the end of a process, or a scan has noticed it. */
   processEnded(pid: Pid): void {
     this.#outside.ended(pid);
   }
@@ -208,7 +210,7 @@ export class Recorders {
   }
 
   recordOutside(one: Watched): void {
-    const { texts, startedBelowMs, exitOf } = this.#options;
+    const { texts, startedBelowMs, exitOf, lastSeenOf } = this.#options;
     this.#begin(one, "outside", async (recordingPath, until) => {
       const recording = new OutsideRecording({
         pid: one.program.root.pid,
@@ -219,7 +221,7 @@ export class Recorders {
         texts,
         deviceUse: this.#deviceUse,
         startedBelowMs,
-        exitOf,
+        exitOf: (pid, aliveMs) => exitOf(pid, aliveMs) ?? lastSeenOf(pid, aliveMs),
         ...this.#sentTo(recordingPath),
       });
       await this.#outside.follow(recording, until);
