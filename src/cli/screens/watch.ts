@@ -98,12 +98,15 @@ export function remarksOnAll(programs: readonly WatchRowJson[], explains: boolea
 }
 
 function remarksOn(
-  { reason, remedy, turn = "", triggers = [], actions = "" }: WatchRowJson,
+  { reason, remedy, collector, turn = "", triggers = [], actions = "" }: WatchRowJson,
   explains: boolean,
 ): string[] {
   const help = remedy === "" ? "" : `; ${remedy}`;
   return [
     ...(reason === "" ? [] : [`cannot be attached to: ${reason}${help}`]),
+    ...(collector === undefined
+      ? []
+      : [`has the agent now, and is recorded by tidemark watch (process ${collector})`]),
     ...(turn === "" ? [] : [`has the agent only some of the time: ${turn}`]),
     ...(explains ? triggers.map((trigger) => `would be captured if ${trigger}`) : []),
     ...(explains && actions !== "" ? [`would be acted on if ${actions}`] : []),

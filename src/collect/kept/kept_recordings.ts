@@ -268,6 +268,11 @@ function filesOf(folder: string): string[] {
   }
 }
 
+/** The running collector that keeps its recordings in this folder; null if there is none, or it is this process. */
+export function collectorOf(folder: string): Pid | null {
+  return ownerIn(join(folder, LOCK));
+}
+
 /** The running collector, other than this process, that a lock names; null if there is none. */
 function ownerIn(lock: string): Pid | null {
   let text: string;
