@@ -136,6 +136,35 @@ test("--once beside a running collector shows what that collector does, and name
   expect(await stopped(child)).toBe(0);
 });
 
+/** Becomes itself again and again, and at last a program without Python. */
+const EXECS = `import os, sys, time
+kept = bytearray(1_000_000)
+time.sleep(8)
+left = int(os.environ.get("TIDEMARK_TEST_LEFT", "4"))
+os.environ["TIDEMARK_TEST_LEFT"] = str(left - 1)
+if left == 0:
+    os.execvp("sleep", ["sleep", "600"])
+os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])`;
+
+test.each(["agent", "outside"])(
+  "a recording (%s) ends when its process runs another program",
+  async (watch) => {
+    watched().python(EXECS, "execs");
+    const path = watched().policy("{warm_up: 1s}", [
+      `{match: {service: "${watched().name}-execs"}, watch: ${watch}}`,
+    ]);
+    const { child } = watched().watch("--config", path);
+    const recordings = () =>
+      watched()
+        .recordings()
+        .map((file) => join(watched().recordingsFolder, file));
+    await until(() => recordings().length > 3);
+    const before = recordings().slice(0, -1);
+    await until(() => before.every((path) => open(path).complete));
+    expect(await stopped(child)).toBe(0);
+  },
+);
+
 test("a folder of recordings that someone removed is created again for the next recording", async () => {
   watched().python(IDLE, "outside");
   const { child, said } = watched().watch("--config", watched().policy());

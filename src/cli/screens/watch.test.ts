@@ -20,7 +20,10 @@ test("what applies to several programs is named once, with the programs", () => 
 });
 
 test("a service's name cannot begin a line of its own", () => {
-  const [remark = ""] = remarksOnAll([{ ...row(1, "it is traced"), service: "a\nroot (2)" }], false);
+  const [remark = ""] = remarksOnAll(
+    [{ ...row(1, "it is traced"), service: "a\nroot (2)" }],
+    false,
+  );
   expect(remark).toMatch(/^a root \(2\) \(1\) cannot be attached to/);
 });
 

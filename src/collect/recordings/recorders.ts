@@ -145,7 +145,7 @@ export class Recorders {
       } catch (error) {
         one.retryMs = monotonicMs() + one.retryDistanceMs;
         one.retryDistanceMs = Math.min(LAST_RETRY_MS, one.retryDistanceMs * 2);
-        if (!until.aborted) {
+        if (!until.aborted && !isGone(error)) {
           this.#options.onEvent({ kind: "refused", program: one.program, why: whyOf(error) });
         }
         return null;
@@ -247,7 +247,7 @@ export class Recorders {
       })
       .catch((error) => {
         // It ended at this moment, or its file cannot be written.
-        if (!(error instanceof TidemarkError) || error.id !== processGone(pid).id) {
+        if (!isGone(error)) {
           this.#options.onEvent({ kind: "failed", program: one.program, why: whyOf(error) });
         }
         one.brokenUntilMs = monotonicMs() + FIRST_RETRY_MS;
@@ -268,6 +268,10 @@ export class Recorders {
     one.growing = growing;
     return ended;
   }
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof TidemarkError && error.id === processGone(0).id;
 }
 
 export function whyOf(error: unknown): string {

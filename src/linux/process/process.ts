@@ -223,7 +223,9 @@ export function readCommand(pid: Pid): string[] | null {
     return [];
   }
   const title = PADDED_TITLE.exec(text)?.[1];
-  return title !== undefined ? [title] : (text.endsWith("\0") ? text.slice(0, -1) : text).split("\0");
+  return title !== undefined
+    ? [title]
+    : (text.endsWith("\0") ? text.slice(0, -1) : text).split("\0");
 }
 
 /** Path of the running program, with " (deleted)" if it was removed; null if not readable. */

@@ -15,7 +15,7 @@ test("the name in a title is that of the program, whatever the process adds abou
     ":": ":",
     " ": "program",
   };
-  expect(Object.fromEntries(Object.keys(names).map((title) => [title, nameInTitle(title)]))).toEqual(
-    names,
-  );
+  expect(
+    Object.fromEntries(Object.keys(names).map((title) => [title, nameInTitle(title)])),
+  ).toEqual(names);
 });

@@ -35,7 +35,10 @@ export function programName(
  * "[celeryd: celery@host:MainProcess]", "ray" of "ray::IDLE", "app" of "python app.py worker".
  */
 export function nameInTitle(title: string): string {
-  const words = title.replace(/^\[/, "").trim().split(/[\s\]]+/);
+  const words = title
+    .replace(/^\[/, "")
+    .trim()
+    .split(/[\s\]]+/);
   const [first = ""] = words;
   return programName([first.split(":", 1)[0] || first || "program", ...words.slice(1)]);
 }

@@ -36,7 +36,8 @@ test("RSS that was read alone counts at the end, not only that of the last full 
   await once(output, "data");
   const readAlone = tree.pollRss(nowMs());
   watch.keepFigures(readAlone);
-  const { value: rssBytes = 0 } = readAlone.metrics.find(({ metric }) => metric === "rssBytes") ?? {};
+  const { value: rssBytes = 0 } =
+    readAlone.metrics.find(({ metric }) => metric === "rssBytes") ?? {};
   expect(rssBytes).toBeGreaterThan(400 * 2 ** 20);
 
   const exit = once(program, "exit");
