@@ -60,7 +60,8 @@ export class KeptRecordings {
     try {
       writeFileSync(this.#lock, `${process.pid} ${readStat(process.pid)?.startTicks ?? 0}\n`);
     } catch (error) {
-      throw fileUnusable(this.#lock, "write", reasonOf(error).message);
+      const next = "choose another folder with --folder";
+      throw fileUnusable(this.#lock, "write", reasonOf(error).message, next);
     }
     this.#removeRemains();
   }
