@@ -148,7 +148,7 @@ export function watchEventText(event: WatchEvent): string {
     case "not-sent":
       return `${event.path} is not on the server: ${event.why}`;
     case "backlog-waits":
-      return `${recordingsText(event.recordings)} of ended programs not sent yet; tried again until the server takes them: ${event.why}`;
+      return `${recordingsText(event.recordings)} of ended programs ${event.recordings === 1 ? "is" : "are"} not on the server yet, and will be sent once it takes them: ${event.why}`;
     case "backlog-sent":
       return `sent the rest of ${recordingsText(event.recordings)} that waited for the server`;
     case "log-failed":
