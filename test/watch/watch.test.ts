@@ -136,7 +136,7 @@ test("--once beside a running collector shows what that collector does, and name
   expect(await stopped(child)).toBe(0);
 });
 
-/** Becomes itself again and again, and at last a program without Python. */
+/** Becomes itself repeatedly, and at last a program without Python. */
 const EXECS = `import os, sys, time
 kept = bytearray(1_000_000)
 time.sleep(8)

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterEach, expect, test, vi } from "vitest";
 import { present } from "../../model/base/present.js";
-import { hasEnded, readStat } from "./process.js";
+import { hasEnded, readStat } from "../process/process.js";
 import { PythonScan } from "./python_scan.js";
 
 const started: ChildProcess[] = [];

@@ -6,10 +6,10 @@
 import type { Pid, TimeMs } from "../../model/base/units.js";
 import type { ServiceIdentity } from "../../model/wire/identity.js";
 import { declaredIdentity, joinedIdentity } from "../../model/wire/identity.js";
+import { hasEnded, type ProcessStat, readStat, startTimeMs } from "../process/process.js";
+import { type PythonProcess, readPythonProcess } from "../process/python_processes.js";
+import { listPids } from "../process/tree.js";
 import { readEnvironment, usualName } from "./environment.js";
-import { hasEnded, type ProcessStat, readStat, startTimeMs } from "./process.js";
-import { type PythonProcess, readPythonProcess } from "./python_processes.js";
-import { listPids } from "./tree.js";
 
 export interface ScannedProcess extends Omit<PythonProcess, "children"> {
   /** Distinguishes it from a later process with the same pid, and from the program before an exec. */

@@ -3,9 +3,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterEach, expect, test } from "vitest";
 import { present } from "../../model/base/present.js";
+import { readCommand } from "../process/process.js";
 import { readEnvironment, usualName } from "./environment.js";
 import { isOverwritten } from "./moved_environment.js";
-import { readCommand } from "./process.js";
 import { PythonScan } from "./python_scan.js";
 
 let started: ChildProcess | null = null;

@@ -1,10 +1,10 @@
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { baseName } from "../../model/profile/frame_text.js";
 import { nameInTitle, programName } from "../../model/profile/program_name.js";
-import { readGroups, unitOf } from "./containers.js";
+import { readGroups, unitOf } from "../process/containers.js";
+import { readTextStart } from "../process/proc_files.js";
+import { readExecutable } from "../process/process.js";
 import { isOverwritten, movedEnvironment } from "./moved_environment.js";
-import { readTextStart } from "./proc_files.js";
-import { readExecutable } from "./process.js";
 
 /** The kernel starts no program with a larger one, but a program can move the place where its own is read. */
 const LONGEST: Bytes = 2 * 2 ** 20;
