@@ -1,6 +1,7 @@
 /** What a process used when it ran out of memory: its figures at the last reading of any kind. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { createInterface } from "node:readline";
 import { afterEach, expect, test } from "vitest";
 import { readStat } from "../../linux/index.js";
 import { nowMs } from "../../linux/this_process/clock.js";
@@ -24,8 +25,8 @@ for line in sys.stdin:
 
 test("RSS that was read alone counts at the end, not only that of the last full poll", async () => {
   program = spawn("python3", ["-c", LIMITED], { stdio: ["pipe", "pipe", "inherit"] });
-  const output = present(program.stdout);
-  await once(output, "data");
+  const lines = createInterface({ input: present(program.stdout) })[Symbol.asyncIterator]();
+  await lines.next();
   const pid = present(program.pid);
   const startMs = nowMs();
   const tree = new ProcessTree(pid, readStat(pid)?.startTicks ?? 0, ["python3"], startMs, false);
@@ -33,7 +34,7 @@ test("RSS that was read alone counts at the end, not only that of the last full 
   expect(watch.poll(tree.poll(startMs, false), true)).toEqual([]);
 
   program.stdin?.write("\n");
-  await once(output, "data");
+  await lines.next();
   const readAlone = tree.pollRss(nowMs());
   watch.keepFigures(readAlone);
   const { value: rssBytes = 0 } =
