@@ -22,6 +22,7 @@
  * All recorders share one Node process and one CPU budget (record/budget/cpu_budget.ts).
  */
 import { PythonScan, RecentTexts, type ScannedProcess } from "../linux/index.js";
+import { processLives } from "../linux/process/process_identity.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../model/base/units.js";
 import type { FrameJson } from "../model/documents/documents.js";
@@ -87,7 +88,10 @@ export class Collector {
   #decided: readonly RuledProgram[] = [];
   #decideMs: Millis = 0;
   readonly #options: WatchOptions;
-  readonly #scan = new PythonScan(() => this.#events.isComplete);
+  readonly #scan = new PythonScan(
+    () => this.#events.isComplete,
+    (pid) => this.#recorders.processEnded(pid),
+  );
   readonly #pace: ScanPace;
   readonly #kept: KeptRecordings;
   readonly #recorders: Recorders;
@@ -132,6 +136,7 @@ export class Collector {
       outcomeOf: (pid, sinceMs) => this.#events.awaitedEndOf(pid, sinceMs),
       startedBelowMs: (pid) => this.#scan.startedBelowMs(pid),
       exitOf: (pid, aliveMs) => this.#events.endOf(pid, aliveMs)?.atMs ?? null,
+      lastSeenOf: (pid, aliveMs) => this.#scan.lastSeenMs(pid, aliveMs),
       onEvent: options.onEvent,
       onEnded: (one, growing, end) => this.#ended(one, growing, end),
       onFree: () => {
@@ -281,9 +286,14 @@ export class Collector {
       warmUpMs,
       nowMs,
     );
-    for (const [key, one] of this.#watched) {
-      if (!seen.has(key) && one.growing === null) {
+    for (const [key, { growing, program }] of this.#watched) {
+      if (seen.has(key)) {
+        continue;
+      }
+      if (growing === null) {
         this.#watched.delete(key);
+      } else if (processLives(program.root.pid, program.root.startTicks)) {
+        growing.stop.abort(); // it runs another program since an exec, or belongs to another one now
       }
     }
     this.#choose(seen, nowMs);

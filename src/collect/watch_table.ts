@@ -1,11 +1,14 @@
 /** What the policy applies to each program, without attaching to any: `tidemark watch --once` and `--check`. */
+import { dirname } from "node:path";
 import { PythonScan, userName } from "../linux/index.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
+import type { Pid } from "../model/base/units.js";
 import type { PodJson } from "../model/documents/action_document.js";
 import type { WatchJson, WatchRowJson } from "../model/documents/watch_document.js";
 import type { ServiceIdentity } from "../model/wire/identity.js";
 import { otherRecorderOf } from "../record/index.js";
 import { lackedForEviction } from "./actions/perform.js";
+import { collectorOf } from "./kept/kept_recordings.js";
 import { PodIdentities } from "./kubernetes/pod_identities.js";
 import { boundsOf } from "./policy/bounds.js";
 import { chooseAgents, isInShare } from "./policy/choice.js";
@@ -19,6 +22,7 @@ interface Row {
   readonly gets: WatchRowJson["gets"];
   readonly reason: string;
   readonly remedy: string;
+  readonly collector?: Pid;
 }
 
 /**
@@ -68,9 +72,14 @@ function rowOf(program: Program, rule: Chosen): Row {
   if (!root.attach.ok) {
     return outside(root.attach.reason, root.attach.remedy);
   }
-  const other = otherRecorderOf(root.pid);
+  let recordedBy: Pick<Row, "collector"> = {};
+  const other = otherRecorderOf(root.pid, (path) => {
+    const collector = collectorOf(dirname(path));
+    recordedBy = collector === null ? {} : { collector };
+    return collector !== null;
+  });
   return other === null
-    ? { program, rule, gets: "agent", reason: "", remedy: "" }
+    ? { program, rule, gets: "agent", reason: "", remedy: "", ...recordedBy }
     : outside(`${other.what}: ${other.why}`, other.next);
 }
 

@@ -41,7 +41,6 @@ export {
   roomOf,
 } from "./process/cgroup.js";
 export type { ContainerPlace } from "./process/containers.js";
-export { readEnvironment, usualName } from "./process/environment.js";
 export { readInterpreter } from "./process/interpreter.js";
 export { type KernelKill, readKernelKills } from "./process/kernel_kills.js";
 export {
@@ -81,10 +80,11 @@ export {
   startTimeMs,
 } from "./process/process.js";
 export { type PythonProcess, readPythonProcesses } from "./process/python_processes.js";
-export { PythonScan, type ScannedProcess } from "./process/python_scan.js";
-export { readRank } from "./process/rank.js";
 export { type ReadText, RecentTexts } from "./process/recent_texts.js";
 export { openFileBelow, openFolderBelow } from "./process/root_files.js";
 export { readTasks, type Task, taskIds } from "./process/tasks.js";
 export { descendantsOf, listPids } from "./process/tree.js";
 export { userName } from "./process/users.js";
+export { readEnvironment, usualName } from "./programs/environment.js";
+export { PythonScan, type ScannedProcess } from "./programs/python_scan.js";
+export { readRank } from "./programs/rank.js";

@@ -2,6 +2,7 @@
  * Programs that end while their recorder is stopped: the recording ends with the program, whenever its recorder
  * notices, and a leak stays a leak.
  */
+import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,7 +11,7 @@ import { present } from "../../src/model/base/present.js";
 import type { DiagnosisJson } from "../../src/model/documents/diagnosis_document.js";
 import type { Recording } from "../../src/recording/types.js";
 import { startCommand } from "../attach/targets.js";
-import { execute, open, tidemark, until } from "../run.js";
+import { execute, open, plainEnvironment, tidemark, until } from "../run.js";
 import { type WatchTest, withWatchTest } from "./watched.js";
 
 const watched = withWatchTest();
@@ -132,6 +133,39 @@ test("watch: with the agent and from outside, the last moment is the program's, 
   await until(() => said().slice(before.length).includes("Captured"));
   expect(said()).not.toMatch(/no longer grows|more and more slowly/);
 });
+
+/** Ends by itself between two polls from outside, and writes the time at which it still ran. */
+const BRIEF = `import os, time
+time.sleep(20)
+with open(os.environ["TIDEMARK_TEST_END"], "w") as file:
+    file.write(str(time.time()))
+time.sleep(20)
+`;
+
+test.runIf(process.getuid?.() === 0)(
+  "watch without the kernel's events: a program that ended between two polls lived until a scan last saw it",
+  async () => {
+    const { folder, name, children, recordingsFolder } = watched();
+    const words = ["env", `TIDEMARK_TEST_END=${join(folder, "end")}`];
+    const pid = present(watched().python(BRIEF, "brief", words).pid);
+    const policy = watched().policy("{poll: 10min}", [
+      `{match: {service: "${name}-*"}, watch: outside, triggers: []}`,
+    ]);
+    const child = spawn(
+      "unshare",
+      ["-n", tidemark, "watch", "--folder", recordingsFolder, "--config", policy],
+      { env: plainEnvironment(folder), stdio: "ignore", detached: true },
+    );
+    children.push(child);
+    await until(() => stateOf(pid) === "Z" || stateOf(pid) === "");
+    const endedMs = Date.now();
+    await until(() => open(watched().recordingOf("brief", false) ?? "").complete);
+    const ranMs = Number(readFileSync(join(folder, "end"), "utf8")) * 1_000;
+    const { end } = open(watched().recordingOf("brief", false) ?? "");
+    expect(end?.timeMs).toBeGreaterThan(ranMs);
+    expect(end?.timeMs).toBeLessThanOrEqual(endedMs);
+  },
+);
 
 test("attach: the recording ends with the program", async () => {
   const { folder } = watched();

@@ -120,6 +120,47 @@ test("--once prints how each program would be recorded, and records none", async
   expect((await execute([tidemark, "detach", String(leak.pid)])).stderr).toContain("TM-E039");
 });
 
+test("--once beside a running collector shows what that collector does, and names it", async () => {
+  const leak = watched().python(LEAK, "leak");
+  const path = watched().policy();
+  const { child } = watched().watch("--config", path);
+  await until(() => watched().recordingOf("leak", true) !== undefined);
+  const { stdout } = await execute([tidemark, "watch", "--once", "--config", path, "--json"]);
+  validate(stdout, "watch");
+  const row = (JSON.parse(stdout) as WatchJson).programs.find((one) => watched().isOurs(one));
+  expect(row).toMatchObject({ pid: leak.pid, gets: "agent", reason: "", collector: child.pid });
+  const table = await execute([tidemark, "watch", "--once", "--config", path]);
+  expect(table.stdout).toContain(
+    `(${leak.pid}) has the agent now, and is recorded by tidemark watch (process ${child.pid})`,
+  );
+  expect(await stopped(child)).toBe(0);
+});
+
+/** Becomes itself repeatedly. */
+const EXECS = `import os, sys, time
+kept = bytearray(1_000_000)
+time.sleep(10)
+os.execv(sys.executable, open("/proc/self/cmdline").read().split("\\0")[:-1])`;
+
+test.each(["agent", "outside"])(
+  "a recording (%s) ends when its process runs another program",
+  async (watch) => {
+    watched().python(EXECS, "execs");
+    const path = watched().policy("{warm_up: 1s}", [
+      `{match: {service: "${watched().name}-execs"}, watch: ${watch}}`,
+    ]);
+    const { child } = watched().watch("--config", path);
+    const recordings = () =>
+      watched()
+        .recordings()
+        .map((file) => join(watched().recordingsFolder, file));
+    await until(() => recordings().length > 3);
+    const before = recordings().slice(0, -1);
+    await until(() => before.every((path) => open(path).complete));
+    expect(await stopped(child)).toBe(0);
+  },
+);
+
 test("a folder of recordings that someone removed is created again for the next recording", async () => {
   watched().python(IDLE, "outside");
   const { child, said } = watched().watch("--config", watched().policy());

@@ -102,7 +102,7 @@ export function buildCommand(): Command {
     .option("--load <recordings...>", "load these recordings first")
     .option(
       "--token-file <file>",
-      "accept only requests with a token of this file; each line holds a scope (ingest, read or admin) and a token",
+      "accept only requests with a token of this file; each line holds a scope (ingest, read, act or admin) and a token",
     )
     .option(
       "--keep <time>",

@@ -19,6 +19,14 @@ test("what applies to several programs is named once, with the programs", () => 
   ]);
 });
 
+test("a service's name cannot begin a line of its own", () => {
+  const [remark = ""] = remarksOnAll(
+    [{ ...row(1, "it is traced"), service: "a\nroot (2)" }],
+    false,
+  );
+  expect(remark).toMatch(/^a root \(2\) \(1\) cannot be attached to/);
+});
+
 test("--check adds what would be captured, and when", () => {
   const captured = [row(1, "", ["90 % of the limit is in use: ledger"])];
   expect(remarksOnAll(captured, false)).toEqual([]);

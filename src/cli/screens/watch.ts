@@ -85,7 +85,7 @@ export function remarksOnAll(programs: readonly WatchRowJson[], explains: boolea
   for (const row of programs) {
     for (const sentence of remarksOn(row, explains)) {
       const names = named.get(sentence) ?? [];
-      names.push(`${row.service} (${row.pid})`);
+      names.push(`${oneLine(row.service)} (${row.pid})`);
       named.set(sentence, names);
     }
   }
@@ -98,12 +98,15 @@ export function remarksOnAll(programs: readonly WatchRowJson[], explains: boolea
 }
 
 function remarksOn(
-  { reason, remedy, turn = "", triggers = [], actions = "" }: WatchRowJson,
+  { reason, remedy, collector, turn = "", triggers = [], actions = "" }: WatchRowJson,
   explains: boolean,
 ): string[] {
   const help = remedy === "" ? "" : `; ${remedy}`;
   return [
     ...(reason === "" ? [] : [`cannot be attached to: ${reason}${help}`]),
+    ...(collector === undefined
+      ? []
+      : [`has the agent now, and is recorded by tidemark watch (process ${collector})`]),
     ...(turn === "" ? [] : [`has the agent only some of the time: ${turn}`]),
     ...(explains ? triggers.map((trigger) => `would be captured if ${trigger}`) : []),
     ...(explains && actions !== "" ? [`would be acted on if ${actions}`] : []),
@@ -145,7 +148,7 @@ export function watchEventText(event: WatchEvent): string {
     case "not-sent":
       return `${event.path} is not on the server: ${event.why}`;
     case "backlog-waits":
-      return `${recordingsText(event.recordings)} of ended programs not sent yet; tried again until the server takes them: ${event.why}`;
+      return `${recordingsText(event.recordings)} of ended programs ${event.recordings === 1 ? "is" : "are"} not on the server yet, and will be sent once it takes them: ${event.why}`;
     case "backlog-sent":
       return `sent the rest of ${recordingsText(event.recordings)} that waited for the server`;
     case "log-failed":

@@ -60,7 +60,8 @@ export class KeptRecordings {
     try {
       writeFileSync(this.#lock, `${process.pid} ${readStat(process.pid)?.startTicks ?? 0}\n`);
     } catch (error) {
-      throw fileUnusable(this.#lock, "write", reasonOf(error).message);
+      const next = "choose another folder with --folder";
+      throw fileUnusable(this.#lock, "write", reasonOf(error).message, next);
     }
     this.#removeRemains();
   }
@@ -266,6 +267,11 @@ function filesOf(folder: string): string[] {
   } catch {
     return [];
   }
+}
+
+/** The running collector that keeps its recordings in this folder; null if there is none, or it is this process. */
+export function collectorOf(folder: string): Pid | null {
+  return ownerIn(join(folder, LOCK));
 }
 
 /** The running collector, other than this process, that a lock names; null if there is none. */

@@ -63,7 +63,10 @@ test.each([
     "defaults: {triggers: [{when: {rss: 1GiB, limit: 5%}, do: [ledger]}]}",
     /trigger 1, when: expected one condition: growth, rss/,
   ],
-  ["defaults: {triggers: [{when: {rss: 1GiB}, do: []}]}", /trigger 1, do: expected at least 1;/],
+  [
+    "defaults: {triggers: [{when: {rss: 1GiB}, do: []}]}",
+    /trigger 1, do: expected at least 1 entry;/,
+  ],
   [
     "defaults: {triggers: [{when: {oom_kill: true}, do: [dance]}]}",
     /trigger 1, do\.0: expected diagnose, ledger, census, snapshot, stacks, gpu or flight_recorder;/,

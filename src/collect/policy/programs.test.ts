@@ -28,6 +28,7 @@ function python(
     ussBytes: 0,
     threads: 1,
     startTicks: 1,
+    stackStart: pid,
     attach: { ok: true, reason: "", remedy: "" },
     identity: identityOf({ TIDEMARK_SERVICE: service }, "python"),
     startedMs: 0,
@@ -86,6 +87,21 @@ test("another service below is a program of its own, and so is another container
     [6, [6, 7], 20, false],
   ]);
   expect(shape([python(5, 1, "a"), python(6, 5, "a", { container: "f00" })])).toHaveLength(2);
+});
+
+test("a forked worker belongs to its master, whatever title it gave itself", () => {
+  const stackStart = 0x7ffc_1234_5670;
+  const tree = [
+    python(5, 1, "gunicorn: master", { stackStart }),
+    python(6, 5, "gunicorn: worker", { stackStart }),
+    python(7, 6, "other"),
+  ];
+  expect(shape(tree)).toEqual([
+    [5, [5, 6], 20, true],
+    [7, [7], 10, false],
+  ]);
+  const unknown = tree.map((process) => ({ ...process, stackStart: 0 }));
+  expect(shape(unknown)).toHaveLength(3);
 });
 
 test("a circle of parents, as torn readings may show it, ends", () => {

@@ -84,9 +84,10 @@ function isOfOneService(parent: ScannedProcess, child: ScannedProcess): boolean 
   const isNamedAlike =
     parent.identity.service === child.identity.service ||
     (child.declared.service === "" && runsCodeOfParent(child.command));
+  // Each exec moves the stack. A worker that was only forked may have a title of its own.
+  const isForked = child.stackStart !== 0 && parent.stackStart === child.stackStart;
   return (
-    isNamedAlike &&
-    parent.identity.version === child.identity.version &&
+    (isForked || (isNamedAlike && parent.identity.version === child.identity.version)) &&
     parent.container === child.container
   );
 }

@@ -52,7 +52,7 @@ export class OutsidePolls {
     });
   }
 
-  /** The kernel has reported the end of a process: its recording ends now. */
+  /** A process has ended: its recording ends now. */
   ended(pid: Pid): void {
     const one = this.#byPid.get(pid);
     if (one !== undefined) {

@@ -92,6 +92,8 @@ interface RecordersOptions {
   /** When a process was last seen to start below this one. */
   readonly startedBelowMs: (pid: Pid) => Millis;
   readonly exitOf: ExitOf;
+  /** The last moment at which a scan saw a process that has ended: more often than it is polled from outside. */
+  readonly lastSeenOf: ExitOf;
   readonly onEvent: (event: WatchEvent) => void;
   /** A program has ended while it was recorded; its recording is complete. */
   readonly onEnded: (one: Watched, growing: Growing, end: ProgramEnd) => void;
@@ -111,7 +113,7 @@ export class Recorders {
     this.#outside = new OutsidePolls(options.pollMs);
   }
 
-  /** The kernel has reported the end of a process. */
+  /** The kernel has reported the end of a process, or a scan has noticed it. */
   processEnded(pid: Pid): void {
     this.#outside.ended(pid);
   }
@@ -143,7 +145,7 @@ export class Recorders {
       } catch (error) {
         one.retryMs = monotonicMs() + one.retryDistanceMs;
         one.retryDistanceMs = Math.min(LAST_RETRY_MS, one.retryDistanceMs * 2);
-        if (!until.aborted) {
+        if (!until.aborted && !isGone(error)) {
           this.#options.onEvent({ kind: "refused", program: one.program, why: whyOf(error) });
         }
         return null;
@@ -208,7 +210,7 @@ export class Recorders {
   }
 
   recordOutside(one: Watched): void {
-    const { texts, startedBelowMs, exitOf } = this.#options;
+    const { texts, startedBelowMs, exitOf, lastSeenOf } = this.#options;
     this.#begin(one, "outside", async (recordingPath, until) => {
       const recording = new OutsideRecording({
         pid: one.program.root.pid,
@@ -219,7 +221,7 @@ export class Recorders {
         texts,
         deviceUse: this.#deviceUse,
         startedBelowMs,
-        exitOf,
+        exitOf: (pid, aliveMs) => exitOf(pid, aliveMs) ?? lastSeenOf(pid, aliveMs),
         ...this.#sentTo(recordingPath),
       });
       await this.#outside.follow(recording, until);
@@ -245,7 +247,7 @@ export class Recorders {
       })
       .catch((error) => {
         // It ended at this moment, or its file cannot be written.
-        if (!(error instanceof TidemarkError) || error.id !== processGone(pid).id) {
+        if (!isGone(error)) {
           this.#options.onEvent({ kind: "failed", program: one.program, why: whyOf(error) });
         }
         one.brokenUntilMs = monotonicMs() + FIRST_RETRY_MS;
@@ -266,6 +268,10 @@ export class Recorders {
     one.growing = growing;
     return ended;
   }
+}
+
+function isGone(error: unknown): boolean {
+  return error instanceof TidemarkError && error.id === processGone(0).id;
 }
 
 export function whyOf(error: unknown): string {

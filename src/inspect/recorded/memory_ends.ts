@@ -17,9 +17,14 @@ export function memoryEndsOf(recording: Recording): MemoryEndJson[] {
       ...end,
       evidence: [...end.evidence],
       ...(live === null ? {} : live),
-      sentence: `${sentence}${parts.length > 0 ? `, of which ${parts.join(", ")}` : ""}.`,
+      sentence: `${sentence}${parts.length === 0 ? "" : `${isPart(live, end) ? ", of which" : "; live:"} ${parts.join(", ")}`}.`,
     };
   });
+}
+
+/** Blocks may be live and not resident, and the last reading of RSS may be older than the profile. */
+function isPart(live: LiveBytes | null, { rssBytes, usedBytes }: MemoryEnd): boolean {
+  return live !== null && live.pythonBytes + live.nativeBytes <= (rssBytes || usedBytes);
 }
 
 interface LiveBytes {

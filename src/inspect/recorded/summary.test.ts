@@ -357,6 +357,23 @@ test("the peak of a process that the kernel killed is at least what it held then
   expect(rss).toEqual({ peakBytes: 401 * MIB, peakMs: START_MS + 2500, endBytes: 400 * MIB });
 });
 
+test("live bytes are a part of what is resident only if they fit into it", () => {
+  const sentenceAt = (rssBytes: number) => {
+    const path = join(folder, `killed-at-${rssBytes}.tidemark`);
+    writeSmallRecording(path, {
+      memoryEnds: [
+        {
+          ...{ pid: 100, timeMs: START_MS + 2500, cause: "cgroup", limit: "/docker/web" },
+          ...{ limitBytes: 512 * MIB, usedBytes: 511 * MIB, rssBytes, evidence: [] },
+        },
+      ],
+    });
+    return summarize(openRecording(path), "end").memoryEnds?.[0]?.sentence;
+  };
+  expect(sentenceAt(400 * MIB)).toMatch(/400 MiB resident in the process, of which /);
+  expect(sentenceAt(4096)).toMatch(/resident in the process; live: /);
+});
+
 describe("report", () => {
   test("snapshots ascend, the last is the end, and all share the last one's tables", async () => {
     const report = await buildReport(small, noProgress);

@@ -148,10 +148,10 @@ function readFacts(pid: Pid, code: string): PtraceFacts {
   };
 }
 
-/** Files under /proc/PID belong to root if the process is not dumpable (proc(5)). */
+/** Files in /proc/PID belong to root if the process is not dumpable; the folder itself never does (proc(5)). */
 function ownerOf(pid: Pid): number | null {
   try {
-    return statSync(`/proc/${pid}`).uid;
+    return statSync(`/proc/${pid}/mem`).uid;
   } catch {
     return null; // ended, or hidden by the mount option hidepid
   }

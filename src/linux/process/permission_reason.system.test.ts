@@ -1,5 +1,6 @@
 /** Each of the kernel's rules is recognized by its facts; two refusals come from the kernel itself. */
 import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { expect, test } from "vitest";
 import { explainRefusal, type PtraceFacts } from "./permission_reason.js";
 
@@ -50,9 +51,19 @@ test("the remedy fits the environment", () => {
   expect(explainRefusal({ ...barred, place: "docker" }).remedy).toMatch(/seccomp=unconfined/);
 });
 
-test.runIf(process.getuid?.() === 0)("another user's process, as the kernel sees it", async () => {
-  const sleeper = spawn("sleep", ["60"]);
-  await new Promise((resolve) => sleeper.once("spawn", resolve));
+/** Became nobody's by setuid, without an exec. */
+const LOWERED = `import os, time
+os.setgid(65534)
+os.setuid(65534)
+print("up", flush=True)
+time.sleep(60)`;
+
+test.runIf(process.getuid?.() === 0).each([
+  ["another user's process", ["sleep", "60"], null, /belongs to root, and CAP_SYS_PTRACE/],
+  ["a process that changed its uid", ["python3", "-c", LOWERED], "up", /it is not dumpable/],
+] as const)("%s, as the kernel sees it", async (_, [file, ...words], said, reason) => {
+  const program = spawn(file, words);
+  await (said === null ? once(program, "spawn") : once(program.stdout, "data"));
   try {
     const module = new URL("../../../dist/linux/process/permission.js", import.meta.url).href;
     // Imported before the uid changes, because the checkout may be in a folder of root's.
@@ -60,15 +71,15 @@ test.runIf(process.getuid?.() === 0)("another user's process, as the kernel sees
       const { readAttachPermission } = await import(${JSON.stringify(module)});
       process.setgid(65534);
       process.setuid(65534);
-      console.log(JSON.stringify(readAttachPermission(${sleeper.pid})));`;
+      console.log(JSON.stringify(readAttachPermission(${program.pid})));`;
     const asked = spawnSync(process.execPath, ["--input-type=module", "-e", source], {
       encoding: "utf8",
     });
     expect(JSON.parse(asked.stdout)).toMatchObject({
       ok: false,
-      reason: expect.stringMatching(/belongs to root, and CAP_SYS_PTRACE/),
+      reason: expect.stringMatching(reason),
     });
   } finally {
-    sleeper.kill("SIGKILL");
+    program.kill("SIGKILL");
   }
 });

@@ -210,7 +210,10 @@ export function countSockets(pid: Pid): number | null {
 /** The kernel starts no program with a longer one, but a program can move the place where its own is read. */
 const LONGEST_COMMAND: Bytes = 2 * 2 ** 20;
 
-/** argv; empty for a kernel thread or a zombie. */
+/** A title that a process wrote over its arguments (setproctitle): NULs fill the rest of their place. */
+const PADDED_TITLE = /^([^\0]+)\0{3,}$/;
+
+/** argv, or the title that replaces it; empty for a kernel thread or a zombie. */
 export function readCommand(pid: Pid): string[] | null {
   const text = readTextStart(`/proc/${pid}/cmdline`, LONGEST_COMMAND);
   if (text === null) {
@@ -219,7 +222,10 @@ export function readCommand(pid: Pid): string[] | null {
   if (text === "") {
     return [];
   }
-  return (text.endsWith("\0") ? text.slice(0, -1) : text).split("\0");
+  const title = PADDED_TITLE.exec(text)?.[1];
+  return title !== undefined
+    ? [title]
+    : (text.endsWith("\0") ? text.slice(0, -1) : text).split("\0");
 }
 
 /** Path of the running program, with " (deleted)" if it was removed; null if not readable. */

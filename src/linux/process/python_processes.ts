@@ -27,6 +27,8 @@ export interface PythonProcess {
   readonly children: number;
   /** Start time in clock ticks since boot; together with the pid, it is unique until the next boot. */
   readonly startTicks: number;
+  /** A child that has the same one as its parent runs the parent's program: it has not called exec. 0: unknown. */
+  readonly stackStart: number;
   readonly attach: AttachAnswer;
 }
 
@@ -81,6 +83,7 @@ export function readPythonProcess(
     ussBytes: rollup?.ussBytes ?? 0,
     threads: status.threads,
     startTicks: stat.startTicks,
+    stackStart: stat.stackStart,
     attach: attachAnswer(pid, interpreter),
   };
 }

@@ -29,6 +29,8 @@ export interface WatchRowJson {
   /** Why the agent cannot be attached although the policy allows it, and the remedy; "" otherwise. */
   reason: string;
   remedy: string;
+  /** The running `tidemark watch` that has loaded the agent into it; absent if none has. */
+  collector?: Pid;
   /** Why it has the agent only some of the time; "" if it has it all the time, or not at all. */
   turn?: string;
   /** What is captured when, one sentence for each trigger. */

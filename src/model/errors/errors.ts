@@ -156,16 +156,15 @@ export function fileUnusable(
   path: string,
   action: "read" | "write",
   reason: string,
+  next = action === "read"
+    ? "run this as a user with permission to read it"
+    : "name another file with -o",
 ): TidemarkError {
   const permission = /EACCES|EPERM/.test(reason);
   // Replaces "EACCES: permission denied, open '/x'", because the path is already in the message.
   const ours = /^EPERM: (it belongs to .+)$/.exec(reason)?.[1];
   const denied = ours === undefined ? "permission denied" : `permission denied, ${ours}`;
   const words = permission ? denied : reason.replace(/^E[A-Z0-9]+: (.+), [a-z]+ '.*'$/, "$1");
-  const next =
-    action === "read"
-      ? "run this as a user with permission to read it"
-      : "name another file with -o";
   return new TidemarkError(
     "TM-E004",
     permission ? 3 : 2,

@@ -31,6 +31,19 @@ export function programName(
 }
 
 /**
+ * The program's name in a title that a process gave itself: "gunicorn" of "gunicorn: master [shop:app]", "celeryd" of
+ * "[celeryd: celery@host:MainProcess]", "ray" of "ray::IDLE", "app" of "python app.py worker".
+ */
+export function nameInTitle(title: string): string {
+  const words = title
+    .replace(/^\[/, "")
+    .trim()
+    .split(/[\s\]]+/);
+  const [first = ""] = words;
+  return programName([first.split(":", 1)[0] || first || "program", ...words.slice(1)]);
+}
+
+/**
  * Whether it is Python that runs code of the program that started it: `python -c CODE`, as multiprocessing (spawn,
  * forkserver, its resource tracker), concurrent.futures and execnet start their workers, or a worker of joblib.
  */

@@ -112,7 +112,9 @@ function describeIssue(issue: z.core.$ZodIssue, node: unknown): string {
     case "invalid_value":
       return `expected ${issue.values.join(", ").replace(/, (?=[^,]*$)/, " or ")}`;
     case "too_small":
-      return issue.origin === "string" ? "it is empty" : `expected at least ${issue.minimum}`;
+      return issue.origin === "string"
+        ? "it is empty"
+        : `expected at least ${issue.minimum}${issue.origin === "array" ? (issue.minimum === 1 ? " entry" : " entries") : ""}`;
     case "too_big":
       return `expected at most ${issue.maximum}${issue.origin === "string" ? " characters" : ""}`;
     case "invalid_type": {

@@ -181,13 +181,20 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
 /**
  * Why it cannot be recorded by another recorder now; null if nobody records it. Checked before anything is touched;
  * the agent itself refuses a second recorder that comes at the same moment. The recorder is searched only if there
- * may be one, because that scans the descriptors of the whole host.
+ * may be one, because that scans the descriptors of the whole host. `isExpected`: whether the recorder of a recording
+ * with this path does not count.
  */
-export function otherRecorderOf(pid: Pid): TidemarkError | null {
+export function otherRecorderOf(
+  pid: Pid,
+  isExpected: (recordingPath: string) => boolean = () => false,
+): TidemarkError | null {
   if (!isMappingNamed(pid, POOL_NAMES)) {
     return null;
   }
   const growing = growingRecordingOf(pid);
+  if (growing !== null && isExpected(growing)) {
+    return null;
+  }
   if (growing !== null) {
     const { recorder } = reopenRecording(growing).meta;
     return alreadyAttached(

@@ -377,7 +377,9 @@ export class Recorder {
     }
     const cpu = threadCpu();
     const timeMs = nowMs();
-    this.#take(this.#tree.pollRss(timeMs));
+    const poll = this.#tree.pollRss(timeMs);
+    this.#memory.keepFigures(poll);
+    this.#take(poll);
     this.#flush(timeMs);
     this.#rssReadMs = elapsedMs;
     this.#rssCostMs = cpu();

@@ -17,7 +17,8 @@ export interface ExitReport {
 }
 
 /**
- * When the kernel reported the end of a process that ran at `aliveMs`; null: it has not. Both times are of `monotonicMs`.
+ * When a process ended that ran at `aliveMs`, as the kernel reported it, or as far as it is known otherwise; null: unknown.
+ * Both times are of `monotonicMs`.
  */
 export type ExitOf = (pid: Pid, aliveMs: Millis) => Millis | null;
 

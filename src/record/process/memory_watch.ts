@@ -140,6 +140,16 @@ export class MemoryWatch {
     return ends;
   }
 
+  /** Keeps what a poll has read, for processes that end before the next one. */
+  keepFigures({ metrics }: Pick<TreePoll, "metrics">): void {
+    for (const { series, metric, value } of metrics) {
+      const name = FIGURES.find((figure) => figure === metric);
+      if (name !== undefined) {
+        this.#figures.set(series, { ...(this.#figures.get(series) ?? NOTHING), [name]: value });
+      }
+    }
+  }
+
   ledgerRead(): void {
     this.isNearer = false;
   }
@@ -194,15 +204,11 @@ export class MemoryWatch {
   }
 
   /** The last figures of each process, which are unavailable once it has ended, and its limits. */
-  #remember({ metrics, tree, isQuiet }: TreePoll): void {
+  #remember(poll: TreePoll): void {
+    this.keepFigures(poll);
+    const { metrics, tree, isQuiet } = poll;
     if (isQuiet) {
       return;
-    }
-    for (const { series, metric, value } of metrics) {
-      const name = FIGURES.find((figure) => figure === metric);
-      if (name !== undefined) {
-        this.#figures.set(series, { ...(this.#figures.get(series) ?? NOTHING), [name]: value });
-      }
     }
     const living = tree.livingSeries;
     const expensive = metrics.some(({ metric }) => metric === "pssBytes");

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readStat } from "../../linux/index.js";
+import { readStat, startTimeMs } from "../../linux/index.js";
 import { nowMs } from "../../linux/this_process/clock.js";
 import { present } from "../../model/base/present.js";
 import type { SeriesRow } from "../../recording/batches.js";
@@ -77,6 +77,27 @@ test("a known end counts, within what polls have seen", async () => {
     { pid: program.pid, endedMs: seenMs + 40_000 },
     { pid: childPid, endedMs: seenMs },
   ]);
+});
+
+test("what ran before the recording began has no start in it; what a launched program starts has one", () => {
+  const pid = present(program.pid);
+  const ticks = readStat(pid)?.startTicks ?? 0;
+  const startsSince = (rootStartedMs: number) => {
+    const atMs = nowMs() + 1_000; // start times are precise to 10 ms
+    const tree = new ProcessTree(
+      pid,
+      ticks,
+      ["python3"],
+      atMs,
+      true,
+      Math.min(atMs, rootStartedMs),
+    );
+    const { rows, events } = tree.poll(atMs, false);
+    expect(rows.map((row) => row.pid)).toEqual([pid, childPid]);
+    return events.flatMap((event) => (event.kind === "process-start" ? event.pid : []));
+  };
+  expect(startsSince(startTimeMs(ticks))).toEqual([]);
+  expect(startsSince(Number.POSITIVE_INFINITY)).toEqual([pid, childPid]);
 });
 
 test("between two polls, RSS alone has readings; a process that has ended has none", async () => {

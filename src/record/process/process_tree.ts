@@ -356,9 +356,12 @@ export class ProcessTree {
     return poll;
   }
 
+  /** What ran before the recording began has not started now. */
   #announce(row: SeriesRow, poll: TreePoll): void {
     poll.rows.push(row);
-    poll.mark(row, "process-start", Math.max(this.#startedMs, row.startedMs));
+    if (row.startedMs >= this.#startedMs) {
+      poll.mark(row, "process-start", row.startedMs);
+    }
   }
 
   #isFull(poll: TreePoll): boolean {

@@ -15,6 +15,7 @@ export function makeFolder(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (error) {
-    throw fileUnusable(path, "write", reasonOf(error).message);
+    const next = "name a folder in which this user may create files";
+    throw fileUnusable(path, "write", reasonOf(error).message, next);
   }
 }

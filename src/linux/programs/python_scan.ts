@@ -6,10 +6,10 @@
 import type { Pid, TimeMs } from "../../model/base/units.js";
 import type { ServiceIdentity } from "../../model/wire/identity.js";
 import { declaredIdentity, joinedIdentity } from "../../model/wire/identity.js";
+import { hasEnded, type ProcessStat, readStat, startTimeMs } from "../process/process.js";
+import { type PythonProcess, readPythonProcess } from "../process/python_processes.js";
+import { listPids } from "../process/tree.js";
 import { readEnvironment, usualName } from "./environment.js";
-import { hasEnded, type ProcessStat, readStat, startTimeMs } from "./process.js";
-import { type PythonProcess, readPythonProcess } from "./python_processes.js";
-import { listPids } from "./tree.js";
 
 export interface ScannedProcess extends Omit<PythonProcess, "children"> {
   /** Distinguishes it from a later process with the same pid, and from the program before an exec. */
@@ -29,8 +29,11 @@ interface Known {
   distanceMs: number;
   /** When to check whether the pid still belongs to this process. */
   checkMs: number;
-  /** Number of the last scan that saw it. */
+  /** Number of the last scan that saw it, and its time. */
   scan: number;
+  seenMs: number;
+  /** When it was last known not to be a zombie. */
+  livedMs: number;
 }
 
 /** A Python process is examined again after this time, which doubles each time, and at once if its parent has changed. */
@@ -39,6 +42,8 @@ const LAST_REFRESH_MS = 480_000;
 /** A process without Python is examined again after this time, which doubles each time. */
 const FIRST_AGAIN_MS = 2_000;
 const LAST_AGAIN_MS = 600_000;
+/** Ends that are remembered, for recordings that notice them later. */
+const MOST_GONE = 5_000;
 /** A pid that is used again, or an exec, is noticed within this time. */
 const CHECK_MS = 12_000;
 /** Where the kernel reports ends, and execs of Python, those are noticed at the next scan, and other execs within this time. */
@@ -51,6 +56,9 @@ const REPORTED_CHECK_MS = 60_000;
 const YOUNG_MS = 2_000;
 const PYTHON_NAME = /^python/;
 
+/** The scan that examines a process sets these. */
+const UNSEEN = { checkMs: 0, scan: 0, seenMs: 0, livedMs: 0 } as const;
+
 export class PythonScan {
   readonly #known = new Map<Pid, Known>();
   #scans = 0;
@@ -62,10 +70,23 @@ export class PythonScan {
   /** Reported by {@link examine} since the last scan. */
   readonly #asked = new Set<Pid>();
   readonly #isReported: () => boolean;
+  readonly #onGone: (pid: Pid) => void;
+  /** When Python processes that have ended were last seen. */
+  readonly #gone = new Map<Pid, number>();
 
-  /** `isReported`: whether {@link ended} is called for each end, and {@link examine} for each exec of Python. */
-  constructor(isReported: () => boolean = () => false) {
+  /**
+   * `isReported`: whether {@link ended} is called for each end, and {@link examine} for each exec of Python. `onGone`: a
+   * Python process has ended since the last scan.
+   */
+  constructor(isReported: () => boolean = () => false, onGone: (pid: Pid) => void = () => {}) {
     this.#isReported = isReported;
+    this.#onGone = onGone;
+  }
+
+  /** The last moment at which a process that lived at `aliveMs` was seen; null: it is not known to have ended. */
+  lastSeenMs(pid: Pid, aliveMs: number): number | null {
+    const seenMs = this.#gone.get(pid);
+    return seenMs === undefined || seenMs < aliveMs ? null : seenMs;
   }
 
   /** The process with this pid is a new one, or has called exec: the next scan examines it. */
@@ -100,11 +121,15 @@ export class PythonScan {
       const before = this.#known.get(pid);
       if (before !== undefined && nowMs < Math.min(before.dueMs, before.checkMs)) {
         before.scan = scan;
+        before.seenMs = nowMs;
         count += 1;
         continue;
       }
       const stat = pid === process.pid ? null : readStat(pid);
       if (stat === null || hasEnded(stat)) {
+        if (before !== undefined) {
+          before.seenMs = before.livedMs; // it may have been a zombie since then
+        }
         continue;
       }
       if (before === undefined) {
@@ -123,6 +148,8 @@ export class PythonScan {
       this.#hasChanged ||= current.found !== (before?.found ?? null);
       current.checkMs = nowMs + checkMs;
       current.scan = scan;
+      current.seenMs = nowMs;
+      current.livedMs = nowMs;
       count += 1;
       this.#known.set(pid, current);
     }
@@ -139,9 +166,12 @@ export class PythonScan {
   }
 
   #forgetUnseen(): void {
-    for (const [pid, { scan }] of this.#known) {
+    for (const [pid, { scan, found, seenMs }] of this.#known) {
       if (scan !== this.#scans) {
         this.#forget(pid);
+        if (found !== null) {
+          this.#rememberGone(pid, seenMs);
+        }
       }
     }
     for (const parent of this.#startedBelowMs.keys()) {
@@ -149,6 +179,16 @@ export class PythonScan {
         this.#startedBelowMs.delete(parent);
       }
     }
+  }
+
+  #rememberGone(pid: Pid, seenMs: number): void {
+    this.#gone.delete(pid);
+    this.#gone.set(pid, seenMs);
+    const [oldest] = this.#gone.keys();
+    if (this.#gone.size > MOST_GONE && oldest !== undefined) {
+      this.#gone.delete(oldest);
+    }
+    this.#onGone(pid);
   }
 
   #forget(pid: Pid): void {
@@ -165,7 +205,7 @@ function examine(pid: Pid, key: string, before: Known | undefined, nowMs: number
   const python = readPythonProcess(pid, false, before?.found?.interpreter);
   if (python === null) {
     const distanceMs = Math.min(LAST_AGAIN_MS, (before?.distanceMs ?? FIRST_AGAIN_MS / 2) * 2);
-    return { key, found: null, dueMs: nowMs + distanceMs, distanceMs, checkMs: 0, scan: 0 };
+    return { key, found: null, dueMs: nowMs + distanceMs, distanceMs, ...UNSEEN };
   }
   const declared = before?.found?.declared ?? declaredIdentity(readEnvironment(pid));
   const name = before?.found?.name ?? usualName(pid, python.command);
@@ -178,7 +218,6 @@ function examine(pid: Pid, key: string, before: Known | undefined, nowMs: number
     found: { ...python, key, identity, declared, name, startedMs },
     dueMs: nowMs + distanceMs,
     distanceMs,
-    checkMs: 0,
-    scan: 0,
+    ...UNSEEN,
   };
 }
