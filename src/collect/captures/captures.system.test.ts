@@ -46,6 +46,19 @@ test("a recording that cannot be kept is named, and its folder is gone", async (
   expect(readdirSync(join(folder, "artifacts"))).toEqual([]);
 });
 
+test("the last moment of a program is captured although its triggers have had their captures of an hour", () => {
+  const wants = (reason: string, lastMoment: boolean) =>
+    captures.want(wanted(reason, { lastMoment }), { ...bounds, perHour: 1 }, 0);
+  wants("limit 90 %", false);
+  wants("limit 90 % again", false);
+  wants("killed", true);
+  wants("killed again", true);
+  expect(whys()).toEqual([
+    "limit 90 % again, but shop has had its 1 captures of an hour",
+    "killed again, but shop has had its 1 last moments of an hour",
+  ]);
+});
+
 test("a timed capture that another one delays is dropped with the reason, and none starts late", () => {
   const outcomes: unknown[] = [];
   captures.want(wanted("a trigger"), bounds, 0);

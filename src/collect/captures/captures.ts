@@ -1,5 +1,6 @@
 /**
  * Makes captures, one after the other, within two budgets: CPU time of the host, and captures of a service in an hour.
+ * Last moments are counted apart: what a trigger captured before must not cost the moment of the end.
  *
  *     fired trigger ──> queue ──> process of its own ──> files and about.json ──> event
  *
@@ -88,7 +89,7 @@ export class Captures {
   #working: Promise<void> | null = null;
   #creditMs = MOST_CREDIT_MS;
   #creditedMs: Millis | null = null;
-  /** By service: when captures were made. */
+  /** By kind and service: when captures were made. */
   readonly #made = new Map<string, Millis[]>();
 
   constructor(artifacts: Artifacts, onEvent: (event: CaptureEvent) => void) {
@@ -99,18 +100,20 @@ export class Captures {
   want(wanted: WantedCapture, { perHour }: CaptureBounds, nowMs: Millis): void {
     const { program, reason } = wanted;
     const { service } = program.root.identity;
-    const made = (this.#made.get(service) ?? []).filter((timeMs) => nowMs - timeMs < HOUR);
+    const kind = wanted.lastMoment ? "last moments" : "captures";
+    const counted = `${kind} ${service}`;
+    const made = (this.#made.get(counted) ?? []).filter((timeMs) => nowMs - timeMs < HOUR);
     const refuse = (why: string) => this.#refuse(wanted, why);
     if (this.#stop.signal.aborted) {
       wanted.onDone?.({ why: "watch ended" });
     } else if (turnOf(wanted) === TURN.action) {
       this.#enqueue(wanted);
     } else if (made.length >= perHour) {
-      refuse(`${reason}, but ${service} has had its ${perHour} captures of an hour`);
+      refuse(`${reason}, but ${service} has had its ${perHour} ${kind} of an hour`);
     } else if (this.#waiting.length >= MOST_WAITING) {
       refuse(`${reason}, but ${MOST_WAITING} captures are waiting`);
     } else {
-      this.#made.set(service, [...made, nowMs]);
+      this.#made.set(counted, [...made, nowMs]);
       this.#enqueue(wanted);
     }
   }

@@ -23,7 +23,7 @@ export function settingsOf(policy: Policy): string[] {
       : "Requests and policy of the server are ignored.",
     `At most ${formatCount(agents)} programs have the agent at a time, from an age of ${formatDurationBriefly(warmUpMs)}, in turns of ${formatDurationBriefly(turnMs)}. Some of those that keep ending sooner get it earlier.`,
     `Recordings stay for ${formatDurationBriefly(keepMs)} and take at most ${formatBytesBriefly(mostBytes)}.`,
-    `Captures: at most ${formatCount(captures.perHour)} of a service in an hour, ${formatShare(captures.cpu)} of a core; the newest ${formatCount(artifacts.count)} of a service stay for ${formatDurationBriefly(artifacts.keepMs)} and take at most ${formatBytesBriefly(artifacts.mostBytes)}.`,
+    `Captures: at most ${formatCount(captures.perHour)} of a service in an hour, as many last moments, ${formatShare(captures.cpu)} of a core; the newest ${formatCount(artifacts.count)} of a service stay for ${formatDurationBriefly(artifacts.keepMs)} and take at most ${formatBytesBriefly(artifacts.mostBytes)}.`,
     ...(select.some((rule) => (rule.actions ?? null) !== null)
       ? [`Actions: at most ${limitText(actions)} on this host.`]
       : []),
