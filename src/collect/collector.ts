@@ -90,7 +90,12 @@ export class Collector {
   readonly #options: WatchOptions;
   readonly #scan = new PythonScan(
     () => this.#events.isComplete,
-    (pid) => this.#recorders.processEnded(pid),
+    (pid) => {
+      // The kernel's event knows the moment of the end, and may still be waiting to be read.
+      if (!this.#events.isComplete) {
+        this.#recorders.processEnded(pid);
+      }
+    },
   );
   readonly #pace: ScanPace;
   readonly #kept: KeptRecordings;

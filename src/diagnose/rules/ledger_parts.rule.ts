@@ -48,6 +48,8 @@ const UNSURE = new Set<LedgerPartName>(["malloc.used", "anon.other"]);
 const LEAST_COVERED_OF_FREE = 1 / 3;
 /** Share of the growth of Python's memory at sites that do not leak; with more, it is no sign of a leak. */
 const LEAST_BOUNDED = 0.5;
+/** The same beside sites whose memory is live only briefly, of the whole growth. */
+const LEAST_FILLED = 0.25;
 const LOAD_WEIGHT = 0.65;
 /** Share of the growth of free memory, or of malloc's, that certainly belongs to no site. */
 const LEAST_UNUSED = 0.5;
@@ -93,7 +95,10 @@ export const ledgerParts: Rule = {
       if (most !== undefined && sumOfRises(load) >= LEAST_BOUNDED * first.rise) {
         return followsLoad(observations, first, most);
       }
-      if (sumOfRises(bounded) >= LEAST_BOUNDED * first.rise) {
+      // What is live only briefly is no leak, and need not be explained; but alone it does not explain growth either.
+      const lasting = first.rise - sumOfRises(brieflyLive(observations, evidence.sites, first));
+      const least = Math.max(LEAST_BOUNDED * lasting, LEAST_FILLED * first.rise);
+      if (sumOfRises(bounded) >= least) {
         return silent(`${detail} Sites that have filled up hold it.`);
       }
     }
@@ -141,8 +146,9 @@ interface BoundedRise {
   readonly rise: Bytes;
 }
 
+/** A site that holds less than before explains no growth, nor does it hide what another one gained. */
 function sumOfRises(sites: readonly BoundedRise[]): Bytes {
-  return sites.reduce((sum, { rise }) => sum + rise, 0);
+  return sites.reduce((sum, { rise }) => sum + Math.max(0, rise), 0);
 }
 
 /** Rises of the live bytes at sites that do not leak, largest first: those that filled up, and those that serve a load. */
@@ -156,12 +162,38 @@ function boundedRises(
     isFull(judgement, histories, startMs) ||
     (judgement.course === "churns" &&
       loadSign(judgement.site, histories, { startMs, fromMs, toMs }) !== "none");
+  return pythonRises({ sites, target }, histories, { fromMs, toMs }, isBounded);
+}
+
+/** Rises of the live bytes at sites that free what they allocate, without a sign of a load. */
+function brieflyLive(
+  { sites, target, evidence }: Observations,
+  histories: SiteHistories,
+  { fromMs, toMs }: PartGrowth,
+): BoundedRise[] {
+  const { startMs } = evidence.window;
+  return pythonRises(
+    { sites, target },
+    histories,
+    { fromMs, toMs },
+    ({ course, site }) =>
+      course === "churns" && loadSign(site, histories, { startMs, fromMs, toMs }) === "none",
+  );
+}
+
+/** Rises of the live bytes at Python's sites of the target, largest first. */
+function pythonRises(
+  { sites, target }: Pick<Observations, "sites" | "target">,
+  histories: SiteHistories,
+  { fromMs, toMs }: Pick<PartGrowth, "fromMs" | "toMs">,
+  isWanted: (judgement: SiteJudgement) => boolean,
+): BoundedRise[] {
   return sites
     .filter(
       (judgement) =>
         judgement.site.pid === target.process.pid &&
         judgement.site.domain === "python" &&
-        isBounded(judgement),
+        isWanted(judgement),
     )
     .map((judgement) => {
       const { liveBytes } = judgement.site;

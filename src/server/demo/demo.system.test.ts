@@ -75,3 +75,12 @@ test("a demo's folder is emptied for the next demo, but not after a server witho
   await expect(makeDemoRoom(`duckdb:${store}`)).rejects.toThrow(/holds other data/);
   expect(readdirSync(store)).toEqual(["data"]);
 });
+
+test.each([
+  ["the load is higher than when the window began", "2026-11-28T22:42:30Z"],
+  ["the load is higher than when the window began", "2026-11-28T20:14:30Z"],
+  ["the load is lower than when the window began", "2026-11-28T07:46:30Z"],
+])("a cache that is full is no leak when %s (%s)", async (_, moment) => {
+  const { verdict } = await diagnosisOf("checkout", Date.parse(moment));
+  expect(verdict.kind, verdict.summary).toBe("cache-plateau");
+});
