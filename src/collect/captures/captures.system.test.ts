@@ -46,7 +46,7 @@ test("a recording that cannot be kept is named, and its folder is gone", async (
   expect(readdirSync(join(folder, "artifacts"))).toEqual([]);
 });
 
-test("the last moment of a program is captured although its triggers have had their captures of an hour", () => {
+test("the last moment of a program is captured although its triggers have reached their limit", () => {
   const wants = (reason: string, lastMoment: boolean) =>
     captures.want(wanted(reason, { lastMoment }), { ...bounds, perHour: 1 }, 0);
   wants("limit 90 %", false);
@@ -54,8 +54,8 @@ test("the last moment of a program is captured although its triggers have had th
   wants("killed", true);
   wants("killed again", true);
   expect(whys()).toEqual([
-    "limit 90 % again, but shop has had its 1 captures of an hour",
-    "killed again, but shop has had its 1 last moments of an hour",
+    "limit 90 % again, but shop has reached its limit of captures in an hour (1)",
+    "killed again, but shop has reached its limit of last moments in an hour (1)",
   ]);
 });
 

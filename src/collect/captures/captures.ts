@@ -1,6 +1,6 @@
 /**
  * Makes captures, one after the other, within two budgets: CPU time of the host, and captures of a service in an hour.
- * Last moments are counted apart: what a trigger captured before must not cost the moment of the end.
+ * Last moments have a count of their own, so that what triggers captured before does not prevent them.
  *
  *     fired trigger ──> queue ──> process of its own ──> files and about.json ──> event
  *
@@ -109,7 +109,7 @@ export class Captures {
     } else if (turnOf(wanted) === TURN.action) {
       this.#enqueue(wanted);
     } else if (made.length >= perHour) {
-      refuse(`${reason}, but ${service} has had its ${perHour} ${kind} of an hour`);
+      refuse(`${reason}, but ${service} has reached its limit of ${kind} in an hour (${perHour})`);
     } else if (this.#waiting.length >= MOST_WAITING) {
       refuse(`${reason}, but ${MOST_WAITING} captures are waiting`);
     } else {

@@ -196,7 +196,7 @@ function median(lives: readonly Millis[]): Millis {
   return sorted[Math.floor(sorted.length / 2)] ?? 0;
 }
 
-/** What stays the same when it is restarted, also in another container or pod. */
+/** What stays the same after a restart, even in another container or pod. */
 function nameOf({ identity, uid }: ScannedProcess): string {
   const { service, version, env, namespace, workload, container } = identity;
   return JSON.stringify([service, version, env, namespace, workload, container, uid]);

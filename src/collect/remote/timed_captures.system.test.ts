@@ -61,7 +61,7 @@ test("a capture beyond the limit of an hour, and one that captures nothing, are 
   const start = "the server asked for the memory of all ranks of job at this moment";
   expect(answers).toEqual([
     [0, expect.stringMatching(`^${start}: .`)],
-    [0, `${start}, but job has had its 1 captures of an hour`],
+    [0, `${start}, but job has reached its limit of captures in an hour (1)`],
   ]);
   timed.close();
   await captures.close();

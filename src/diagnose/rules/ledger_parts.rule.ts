@@ -4,7 +4,7 @@ import {
   formatDurationBriefly,
   formatShare,
 } from "../../model/base/numbers.js";
-import type { Bytes } from "../../model/base/units.js";
+import type { Bytes, TimeMs } from "../../model/base/units.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { LedgerPartName } from "../../model/profile/ledger.js";
 import { fillsBlocks, keptMeanwhile } from "../causes/rarely_sampled_sites.js";
@@ -48,7 +48,7 @@ const UNSURE = new Set<LedgerPartName>(["malloc.used", "anon.other"]);
 const LEAST_COVERED_OF_FREE = 1 / 3;
 /** Share of the growth of Python's memory at sites that do not leak; with more, it is no sign of a leak. */
 const LEAST_BOUNDED = 0.5;
-/** The same beside sites whose memory is live only briefly, of the whole growth. */
+/** The same, as a share of the whole growth, if sites that free what they allocate have a part in it. */
 const LEAST_FILLED = 0.25;
 const LOAD_WEIGHT = 0.65;
 /** Share of the growth of free memory, or of malloc's, that certainly belongs to no site. */
@@ -90,15 +90,16 @@ export const ledgerParts: Rule = {
     }
     if (evidence.sites && first.part === "python.used") {
       const bounded = boundedRises(observations, evidence.sites, first);
-      const load = bounded.filter(({ judgement }) => judgement.course === "churns");
+      const load = bounded.filter(({ kind }) => kind === "load");
       const [most] = load;
       if (most !== undefined && sumOfRises(load) >= LEAST_BOUNDED * first.rise) {
         return followsLoad(observations, first, most);
       }
-      // What is live only briefly is no leak, and need not be explained; but alone it does not explain growth either.
-      const lasting = first.rise - sumOfRises(brieflyLive(observations, evidence.sites, first));
-      const least = Math.max(LEAST_BOUNDED * lasting, LEAST_FILLED * first.rise);
-      if (sumOfRises(bounded) >= least) {
+      // Memory that is soon freed is not the leak, but alone it does not explain growth.
+      const brief = sumOfRises(bounded.filter(({ kind }) => kind === "brief"));
+      const explained = sumOfRises(bounded) - brief;
+      const least = Math.max(LEAST_BOUNDED * (first.rise - brief), LEAST_FILLED * first.rise);
+      if (explained >= least) {
         return silent(`${detail} Sites that have filled up hold it.`);
       }
     }
@@ -141,8 +142,12 @@ function boundedRise({ bounded }: Observations, { spanMs }: PartGrowth): Bytes {
   return bounded.reduce((sum, { suspect }) => sum + suspect.slope, 0) * spanMs;
 }
 
+/** Why a site does not leak: it filled up, serves a load, or frees what it allocates, without a sign of a load. */
+type Bounded = "full" | "load" | "brief";
+
 interface BoundedRise {
   readonly judgement: SiteJudgement;
+  readonly kind: Bounded;
   readonly rise: Bytes;
 }
 
@@ -151,54 +156,28 @@ function sumOfRises(sites: readonly BoundedRise[]): Bytes {
   return sites.reduce((sum, { rise }) => sum + Math.max(0, rise), 0);
 }
 
-/** Rises of the live bytes at sites that do not leak, largest first: those that filled up, and those that serve a load. */
+/** Rises of the live bytes at the target's Python sites that do not leak, largest first. */
 function boundedRises(
   { sites, target, evidence }: Observations,
   histories: SiteHistories,
   { fromMs, toMs }: PartGrowth,
 ): BoundedRise[] {
-  const { startMs } = evidence.window;
-  const isBounded = (judgement: SiteJudgement) =>
-    isFull(judgement, histories, startMs) ||
-    (judgement.course === "churns" &&
-      loadSign(judgement.site, histories, { startMs, fromMs, toMs }) !== "none");
-  return pythonRises({ sites, target }, histories, { fromMs, toMs }, isBounded);
-}
-
-/** Rises of the live bytes at sites that free what they allocate, without a sign of a load. */
-function brieflyLive(
-  { sites, target, evidence }: Observations,
-  histories: SiteHistories,
-  { fromMs, toMs }: PartGrowth,
-): BoundedRise[] {
-  const { startMs } = evidence.window;
-  return pythonRises(
-    { sites, target },
-    histories,
-    { fromMs, toMs },
-    ({ course, site }) =>
-      course === "churns" && loadSign(site, histories, { startMs, fromMs, toMs }) === "none",
-  );
-}
-
-/** Rises of the live bytes at Python's sites of the target, largest first. */
-function pythonRises(
-  { sites, target }: Pick<Observations, "sites" | "target">,
-  histories: SiteHistories,
-  { fromMs, toMs }: Pick<PartGrowth, "fromMs" | "toMs">,
-  isWanted: (judgement: SiteJudgement) => boolean,
-): BoundedRise[] {
+  const times = { startMs: evidence.window.startMs, fromMs, toMs };
+  const kindOf = (judgement: SiteJudgement): Bounded | null => {
+    if (isFull(judgement, histories, times.startMs)) {
+      return "full";
+    }
+    if (judgement.course !== "churns") {
+      return null;
+    }
+    return loadSign(judgement.site, histories, times) === "none" ? "brief" : "load";
+  };
   return sites
-    .filter(
-      (judgement) =>
-        judgement.site.pid === target.process.pid &&
-        judgement.site.domain === "python" &&
-        isWanted(judgement),
-    )
-    .map((judgement) => {
-      const { liveBytes } = judgement.site;
-      const rise = valueAt(histories, liveBytes, toMs) - valueAt(histories, liveBytes, fromMs);
-      return { judgement, rise };
+    .filter(({ site }) => site.pid === target.process.pid && site.domain === "python")
+    .flatMap((judgement) => {
+      const kind = kindOf(judgement);
+      const at = (timeMs: TimeMs) => valueAt(histories, judgement.site.liveBytes, timeMs);
+      return kind === null ? [] : [{ judgement, kind, rise: at(toMs) - at(fromMs) }];
     })
     .sort((a, b) => b.rise - a.rise);
 }

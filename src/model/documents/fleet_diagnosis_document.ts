@@ -90,7 +90,7 @@ export interface FleetNeededJson {
   ranMs: Millis;
 }
 
-/** What the diagnoses of the running processes say while that of the service is open. */
+/** What the diagnoses of the running processes say while the service has no verdict of its own. */
 export interface FleetOwnVerdictJson {
   /** The most frequent kind that calls for action. */
   kind: VerdictKind;

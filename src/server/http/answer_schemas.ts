@@ -1568,7 +1568,7 @@ export const ANSWER_SCHEMAS = {
       },
       required: ["kind", "instances", "running", "growthBytesPerHour"],
       description:
-        "What the diagnoses of the running processes say while that of the service is open.",
+        "What the diagnoses of the running processes say while the service has no verdict of its own.",
     },
     FleetSuspectJson: {
       type: "object",
