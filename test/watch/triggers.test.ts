@@ -68,7 +68,7 @@ test("growth and a verdict are conditions, and an hour's captures are limited", 
   const { verdict } = JSON.parse(fileOf(watched(), "diagnosis.json")) as DiagnosisJson;
   expect(verdict.summary).toContain("remember");
   await until(() => said().includes("nothing captured: its RSS grew by"));
-  expect(said()).toContain("has had its 1 captures of an hour");
+  expect(said()).toContain("has reached its limit of captures in an hour (1)");
   expect(await stopped(child)).toBe(0);
 });
 
