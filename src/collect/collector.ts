@@ -21,7 +21,7 @@
  *
  * All recorders share one Node process and one CPU budget (record/budget/cpu_budget.ts).
  */
-import { PythonScan, RecentTexts, type ScannedProcess } from "../linux/index.js";
+import { PythonScan, RecentTexts } from "../linux/index.js";
 import { processLives } from "../linux/process/process_identity.js";
 import { monotonicMs } from "../linux/this_process/clock.js";
 import type { Bytes, Millis } from "../model/base/units.js";
@@ -31,6 +31,7 @@ import { ActionLog } from "../recording/action_log.js";
 import type { Destination } from "../recording/sender/post_connection.js";
 import { Actions } from "./actions/actions.js";
 import { Leases } from "./actions/leases.js";
+import { Assignment } from "./assignment.js";
 import { Captures, type WantedCapture } from "./captures/captures.js";
 import { rssOf, Triggers } from "./captures/triggers.js";
 import { LastMoments } from "./ends/last_moments.js";
@@ -41,11 +42,10 @@ import { KeptRecordings } from "./kept/kept_recordings.js";
 import { Uploads } from "./kept/uploads.js";
 import { PodIdentities } from "./kubernetes/pod_identities.js";
 import { boundsOf } from "./policy/bounds.js";
-import { chooseAgents, isInShare } from "./policy/choice.js";
 import type { Policy } from "./policy/policy.js";
-import { type Chosen, isInWindow, type Program } from "./policy/programs.js";
+import type { Chosen, Program } from "./policy/programs.js";
 import { type RuledProgram, RuledPrograms } from "./policy/ruled_programs.js";
-import { LEAST_AGE_MS, ShortLives } from "./policy/short_lives.js";
+import { ShortLives } from "./policy/short_lives.js";
 import { PolicyFile } from "./policy_file.js";
 import {
   type Growing,
@@ -123,6 +123,7 @@ export class Collector {
   #tidyMs = 0;
   readonly #counts: WatchCounts;
   readonly #verdicts = new VerdictTurns();
+  readonly #assignment: Assignment;
 
   /** Throws TidemarkError for a policy or a folder that cannot be used. */
   constructor(options: WatchOptions) {
@@ -198,6 +199,13 @@ export class Collector {
       environment: process.env,
       until: options.until,
       onTrouble: (why) => options.onEvent({ kind: "pods", why }),
+    });
+    this.#assignment = new Assignment({
+      recorders: this.#recorders,
+      shortLives: this.#shortLives,
+      isAsked: ({ program, rule }, nowMs) => this.#remote.isAsked(program, rule, nowMs),
+      isLate: (root) => this.#pods.isLate(root),
+      onEvent: options.onEvent,
     });
   }
 
@@ -301,8 +309,12 @@ export class Collector {
         growing.stop.abort(); // it runs another program since an exec, or belongs to another one now
       }
     }
-    this.#choose(seen, nowMs);
-    this.#hasten(seen, nowMs);
+    const living = [...this.#watched].flatMap(([key, one]) => (seen.has(key) ? one : []));
+    const leftMs = this.#assignment.assign(living, boundsOf(this.#policy), nowMs);
+    if (leftMs !== null) {
+      this.#decideMs = Math.min(this.#decideMs, nowMs + leftMs);
+      this.#pace.hasten(leftMs);
+    }
     this.#remote.report([...this.#watched.values()], nowMs);
     this.#lastMoments.poll(
       ruled.map(({ program }) => ({
@@ -313,109 +325,7 @@ export class Collector {
     );
     this.#trigger(nowMs);
     this.#judge(nowMs);
-    this.#counts.report(
-      [...this.#watched].flatMap(([key, one]) => (seen.has(key) ? one : [])),
-      nowMs,
-    );
-  }
-
-  /** A program is recorded as soon as it is old enough; so is the agent loaded into one that may have it early. */
-  #hasten(seen: ReadonlySet<string>, nowMs: Millis): void {
-    const { warmUpMs } = boundsOf(this.#policy);
-    const left = [...this.#watched].flatMap(([key, { program, rule, growing }]) => {
-      if (!seen.has(key) || rule.watch === "never" || growing?.kind === "agent") {
-        return [];
-      }
-      const earlyMs = this.#shortLives.warmUpOf(program.root, warmUpMs, nowMs);
-      return (
-        (growing === null ? LEAST_AGE_MS : earlyMs < warmUpMs ? earlyMs : 0) - ageMs(program.root)
-      );
-    });
-    const first = Math.min(...left.filter((ms) => ms > 0));
-    if (Number.isFinite(first)) {
-      this.#decideMs = Math.min(this.#decideMs, nowMs + first);
-      this.#pace.hasten(first);
-    }
-  }
-
-  #choose(seen: ReadonlySet<string>, nowMs: Millis): void {
-    const bounds = boundsOf(this.#policy);
-    const living = [...this.#watched].filter(([key]) => seen.has(key));
-    const now = new Date();
-    // Asked for by the server: at once, until the request ends.
-    const asked = new Set(
-      living.flatMap(([key, { program, rule }]) =>
-        this.#remote.isAsked(program, rule, nowMs) ? [key] : [],
-      ),
-    );
-    const mayHave = (key: string, { share, watch, window }: Chosen) =>
-      watch === "agent" &&
-      (asked.has(key) || (isInShare({ key, share }) && isInWindow(window, now)));
-    const { start, stop } = chooseAgents(
-      living.map(([key, { program, rule, growing, leftMs, turns, retryMs }]) => ({
-        key,
-        service: program.root.identity.service,
-        share: mayHave(key, rule) ? 1 : 0,
-        most: rule.most,
-        isReady:
-          mayHave(key, rule) &&
-          program.root.attach.ok &&
-          nowMs >= retryMs &&
-          !this.#pods.isLate(program.root) &&
-          ageMs(program.root) >=
-            (asked.has(key)
-              ? LEAST_AGE_MS
-              : this.#shortLives.warmUpOf(program.root, bounds.warmUpMs, nowMs)),
-        sinceMs: growing?.kind !== "agent" ? null : asked.has(key) ? nowMs : growing.sinceMs,
-        leftMs: asked.has(key) ? null : leftMs,
-        turns: asked.has(key) ? -1 : turns,
-      })),
-      bounds,
-      nowMs,
-    );
-    for (const key of stop) {
-      this.#watched.get(key)?.growing?.stop.abort();
-    }
-    const starting = new Set(start);
-    for (const [key, one] of living) {
-      const { growing, rule } = one;
-      const isAllowed = growing?.kind === "agent" ? mayHave(key, rule) : rule.watch !== "never";
-      if (growing !== null && !isAllowed) {
-        growing.stop.abort();
-      } else if (
-        starting.has(key) &&
-        growing?.kind !== "agent" &&
-        this.#recorders.mayEnter &&
-        (asked.has(key) || this.#isOldEnough(one, nowMs))
-      ) {
-        this.#recorders.enter(one);
-      } else if (
-        growing === null &&
-        nowMs >= one.brokenUntilMs &&
-        rule.watch !== "never" &&
-        !this.#pods.isLate(one.program.root) &&
-        ageMs(one.program.root) >= LEAST_AGE_MS
-      ) {
-        this.#recorders.recordOutside(one);
-      }
-    }
-  }
-
-  /** Whether it has reached the warm-up, or gets the agent early, which is then accounted for. */
-  #isOldEnough(one: Watched, nowMs: Millis): boolean {
-    const { program } = one;
-    const bounds = boundsOf(this.#policy);
-    if (ageMs(program.root) >= bounds.warmUpMs) {
-      return true;
-    }
-    const early = this.#shortLives.enter(program.root, bounds, nowMs);
-    one.isEarly = early !== null;
-    if (early?.isFirst === true) {
-      const { lifeMs, warmUpMs: earlyMs } = early;
-      const { warmUpMs } = bounds;
-      this.#options.onEvent({ kind: "short-lives", program, lifeMs, earlyMs, warmUpMs });
-    }
-    return one.isEarly;
+    this.#counts.report(living, nowMs);
   }
 
   #trigger(nowMs: Millis): void {
@@ -508,8 +418,4 @@ export class Collector {
 function lineOf(stack: readonly FrameJson[]): string {
   const frame = ownFrame(stack);
   return `${frame?.function} ${frame?.file}:${frame?.line}`;
-}
-
-function ageMs({ startedMs }: ScannedProcess): Millis {
-  return Date.now() - startedMs;
 }
