@@ -299,7 +299,8 @@ export class Recorder {
     const { pool } = this.#options;
     if (pool) {
       const due = this.#snapshots.due(elapsedMs, pool.liveBytes);
-      const kind = due ?? (this.#suspects.wantsSnapshot(elapsedMs) ? "poll" : null);
+      const isWanted = this.#suspects.wantsSnapshot(elapsedMs, pool.liveBytes);
+      const kind = due ?? (isWanted ? "poll" : null);
       if (kind) {
         const snapshotCpu = threadCpu();
         this.#takeSnapshot(kind, nowMs());

@@ -54,6 +54,9 @@ const MOST_SITES = 8;
 /** A heap with more objects is looked up once, so that its cost stays within the budget. */
 const MOST_OBJECTS: Objects = 2_000_000;
 const NO_METRICS: ReadonlySet<Metric> = new Set();
+/** Until a lookup is made, one should have been decided by then; otherwise a program of half a minute ends without any. */
+const SNAPSHOTS_BY_MS: readonly Millis[] = [FIRST_LOOKUP_MS + 4_000, FIRST_LOOKUP_MS + 12_000];
+const LEAST_GROWTH: Bytes = 2 ** 20;
 /** How long to wait for a lookup after the program has ended. */
 const LONGEST_MS: Millis = 15_000;
 const LONGEST_FIRST_MS: Millis = 30_000;
@@ -95,6 +98,9 @@ export class SuspectWatch {
   readonly #unsampled: UnsampledGrowth;
   readonly #forked = new ForkedPages();
   #sharedLookedUp = false;
+  /** The newest snapshot, and the tree's live bytes at the first poll after it; null: none has been made. */
+  #snapshotMs: Millis = 0;
+  #snapshotBytes: Bytes | null = null;
   /** Libraries of the recorded program with their own allocator. */
   #libraries: readonly string[] = [];
   #objectsCounted = false;
@@ -139,12 +145,17 @@ export class SuspectWatch {
 
   /**
    * Whether to take a snapshot even if the next one is not due: pages of children began to become private, and it shows
-   * what they share; or a lookup of a leak has waited long enough, and needs addresses.
+   * what they share; a lookup of a leak has waited long enough, and needs addresses; or what is live has grown, and
+   * no snapshot has shown yet whether anything is to be looked up, because they are expensive. `liveBytes`: of the tree.
    */
-  wantsSnapshot(elapsedMs: Millis): boolean {
+  wantsSnapshot(elapsedMs: Millis, liveBytes: Bytes): boolean {
+    this.#snapshotBytes ??= liveBytes;
     return (
       this.#timing.mayOverdraw(elapsedMs) ||
-      (!this.#sharedLookedUp && this.#showsSharing(elapsedMs))
+      (!this.#sharedLookedUp && this.#showsSharing(elapsedMs)) ||
+      (this.#lookedUp.size === 0 &&
+        SNAPSHOTS_BY_MS.some((byMs) => elapsedMs >= byMs && this.#snapshotMs < byMs) &&
+        liveBytes - this.#snapshotBytes > LEAST_GROWTH)
     );
   }
 
@@ -159,6 +170,8 @@ export class SuspectWatch {
   snapshotTaken(taken: TakenSnapshot, agents: AgentsKnow, elapsedMs: Millis, isLast = false): void {
     this.#builder.add({ ...taken.tables, ...taken.snapshot });
     this.#sharedLookedUp ||= this.#showsSharing(elapsedMs);
+    this.#snapshotMs = elapsedMs;
+    this.#snapshotBytes = null;
     if (!this.#timing.isDue(elapsedMs, true) || this.#worker !== null) {
       return;
     }
