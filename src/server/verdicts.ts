@@ -8,9 +8,10 @@ import { isUnknown } from "../model/profile/imported.js";
 import { openRecording } from "../recording/reader.js";
 import type { Store, StreamFiles, StreamPart } from "../store/index.js";
 
-/** When the first verdict is made, and the factor to the next one. */
+/** The first verdict is made at this length of a recording, the next one when it is this factor longer, or this much. */
 const FIRST_MS: Millis = 20_000;
 const FACTOR = 1.5;
+const MOST_LONGER_MS: Millis = 3_600_000;
 /** Diagnosing takes at most this share of a core. */
 const SHARE = 0.2;
 const MOST_WAITING = 10_000;
@@ -48,7 +49,7 @@ export class Verdicts {
         continue;
       }
       if ((lengthMs >= course.dueMs || course.ended) && this.#waiting.size < MOST_WAITING) {
-        course.dueMs = Math.max(FIRST_MS, lengthMs * FACTOR);
+        course.dueMs = nextVerdictAt(lengthMs);
         this.#waiting.add(part.stream);
       }
       if (course.ended) {
@@ -121,4 +122,9 @@ export class Verdicts {
     this.#stopped.abort();
     await this.#working;
   }
+}
+
+/** The length of a recording at which it is diagnosed again. `lengthMs`: at this verdict. */
+export function nextVerdictAt(lengthMs: Millis): Millis {
+  return Math.max(FIRST_MS, Math.min(lengthMs * FACTOR, lengthMs + MOST_LONGER_MS));
 }
