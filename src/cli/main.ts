@@ -14,5 +14,7 @@ if (major < 22) {
   }
 }
 
-const { runCommandLine } = await import("./command_line.js");
-await runCommandLine(process.argv.slice(2));
+// Without await, because other modules may be joined with this one and wait for it.
+void import("./command_line.js").then(({ runCommandLine }) =>
+  runCommandLine(process.argv.slice(2)),
+);

@@ -1,5 +1,4 @@
-import { Agent as HttpAgent, type RequestOptions, request as requestHttp } from "node:http";
-import { Agent as HttpsAgent, request as requestHttps } from "node:https";
+import type { Agent, RequestOptions, request } from "node:http";
 import type { Millis } from "../../model/base/units.js";
 import { badUsage, oneLine } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
@@ -22,17 +21,20 @@ const LONGEST_ANSWER = 64 << 10;
 /** Codes of Node. */
 const CLOSED: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
 
+/** Node's own client, with one connection. */
+interface Client {
+  readonly agent: Agent;
+  readonly request: typeof request;
+}
+
 /** Posts bytes to one server over one connection. */
 export class PostConnection {
   readonly #destination: Destination;
-  readonly #agent: HttpAgent;
-  readonly #isSecure: boolean;
+  /** Loaded when it is first needed: every run would start 10 ms later. */
+  #client: Promise<Client> | null = null;
 
   constructor(destination: Destination) {
     this.#destination = destination;
-    this.#isSecure = destination.url.startsWith("https:");
-    const settings = { keepAlive: true, maxSockets: 1 };
-    this.#agent = this.#isSecure ? new HttpsAgent(settings) : new HttpAgent(settings);
   }
 
   /** Never throws. The body may arrive twice: if the connection had been closed, it is sent again over a new one. */
@@ -41,11 +43,13 @@ export class PostConnection {
     return "silence" in answer && answer.wasClosed ? this.#post(path, body, patienceMs) : answer;
   }
 
-  #post(path: string, body: Buffer, patienceMs: Millis): Promise<Answer> {
+  async #post(path: string, body: Buffer, patienceMs: Millis): Promise<Answer> {
     const { url, token } = this.#destination;
+    this.#client ??= clientFor(url);
+    const { agent, request } = await this.#client;
     const options: RequestOptions = {
       method: "POST",
-      agent: this.#agent,
+      agent,
       headers: {
         "content-type": "application/octet-stream",
         "content-length": body.length,
@@ -56,8 +60,7 @@ export class PostConnection {
     return new Promise((resolve) => {
       const silent = (error: Error) => resolve({ silence: silenceText(error) });
       try {
-        const start = this.#isSecure ? requestHttps : requestHttp;
-        const sent = start(`${url.replace(/\/+$/, "")}${path}`, options, (response) => {
+        const sent = request(`${url.replace(/\/+$/, "")}${path}`, options, (response) => {
           const chunks: Buffer[] = [];
           let length = 0;
           response.on("data", (chunk: Buffer) => {
@@ -84,8 +87,15 @@ export class PostConnection {
   }
 
   close(): void {
-    this.#agent.destroy();
+    void this.#client?.then(({ agent }) => agent.destroy());
   }
+}
+
+async function clientFor(url: string): Promise<Client> {
+  const { Agent, request } = await (url.startsWith("https:")
+    ? import("node:https")
+    : import("node:http"));
+  return { agent: new Agent({ keepAlive: true, maxSockets: 1 }), request };
 }
 
 /** Throws TidemarkError if the text is not the address of a server. */
