@@ -358,6 +358,13 @@ print(before, after)
     expect(started).toEqual(await execute([tidemark, "--version"]));
   });
 
+  test("reports why Node.js does not start", async () => {
+    const env = { NODE_OPTIONS: "--cpu-prof" };
+    const outcome = await execute([tidemark, "--version"], { env });
+    expect(outcome.status).toBe(4);
+    expect(errorLine(outcome)).toMatch(/TM-E012 .*--cpu-prof is not allowed in NODE_OPTIONS/);
+  });
+
   test("reports how to build missing parts", async () => {
     const place = join(scratch(), "bare");
     mkdirSync(join(place, "bin"), { recursive: true });

@@ -78,7 +78,7 @@ describe.skipIf(noMachineBecause() !== null)("in Debian 12", () => {
     await machine.must(["mv", `${node}.away`, node]);
     expect(status).toBe(4);
     expect(stderr).toMatch(
-      /^tidemark: TM-E012 Node\.js 20 or newer [^\n]*\/opt\/old\/node[^\n]*\n$/,
+      /^tidemark: TM-E012 Node\.js 20 or newer [^\n]*\/opt\/old\/node answers: v18\.20\.4[^\n]*\n$/,
     );
   });
 
