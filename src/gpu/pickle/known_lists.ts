@@ -1,136 +1,135 @@
 /**
- * Lists that consist only of values fetched from the memo, by the numbers of their memo entries. A trace contains
- * the same stack thousands of times, as a list of the same frames; a known list need not be built again.
+ * Lists that consist only of values fetched from the memo, by their bytes in the pickle: a trace contains the same
+ * stack thousands of times, as a list of the same frames. A known list need not be decoded again.
+ *
+ * The pickle is compared with the first list that began with the same eight bytes. Where they differ, a branch leads to
+ * a list that is equal so far and has the pickle's byte there. No list is the beginning of another, because each ends
+ * with APPENDS.
+ *
+ *     list 1   j 1 0 0 0  j 2 0 0 0  j 3 0 0 0  e     branch: list 0 (none), its first eight bytes as two numbers
+ *     list 2   j 1 0 0 0  j 2 0 0 0  j 5 0 0 0  e     branch: list 1, offset 11, byte 5
  */
 import { growingUint32 } from "../../model/base/growing_column.js";
 import { Opcode } from "./pickle_opcodes.js";
+import { TripleTable } from "./triple_table.js";
 
-/** Numbers of all lists together: 16 MiB. */
-const MOST_NUMBERS = 4 * 2 ** 20;
-/** Numbers of one list; longer lists are built each time. */
-const LONGEST = 1024;
+const { APPENDS, BINGET, LONG_BINGET } = Opcode;
+/** Bytes of all lists together, and of one list. Other lists are decoded each time. */
+const MOST_BYTES = 16 * 2 ** 20;
+const LONGEST = 5 * 1024;
+const NONE = -1;
 
 export class KnownLists {
-  /** The list that was read last. */
-  readonly numbers = new Uint32Array(LONGEST);
-  count = 0;
-  #hash = 0;
-  #kept = new Uint32Array(4096);
-  /** By list: the end of its numbers, which begin where the previous list ends; their hash; what it became. */
+  #view = new DataView(new ArrayBuffer(2 ** 16));
+  /** By list: the end of its bytes, which begin where the previous list ends; what it became. */
   #ends = growingUint32();
-  #hashes = growingUint32();
   #values = growingUint32();
-  /** List + 1; 0 is empty. */
-  #slots = new Uint32Array(1024);
+  /** A list, an offset in it, and another byte there; or 0 and the first eight bytes. */
+  #branches = new TripleTable();
+  /** By branch: where it leads. */
+  #targets = growingUint32();
+  /** The list that was found; or the branch that is missing, {@link NONE} if it is unknown. */
+  #list = 0;
+  #offset = 0;
+  #bytes = 0;
+
+  constructor() {
+    this.clear();
+  }
 
   clear(): void {
     this.#ends = growingUint32();
-    this.#hashes = growingUint32();
     this.#values = growingUint32();
-    this.#slots.fill(0);
+    this.#branches = new TripleTable();
+    this.#targets = growingUint32();
+    this.#ends.push(0);
+    this.#values.push(0);
   }
 
-  /**
-   * Reads a list from its first value on.
-   * @param entries the number of memo entries
-   * @returns where it ends; 0 if it contains anything else, is too long, or does not end in `view`
-   */
-  read(view: DataView, from: number, entries: number): number {
-    const { numbers } = this;
-    const last = view.byteLength - 5;
+  /** What the list that was found became. */
+  get value(): number {
+    return this.#values.at(this.#list);
+  }
+
+  /** Where the list that begins at `from` ends; 0 if it is not known, or if `view` ends soon after it. */
+  find(view: DataView, from: number): number {
+    this.#list = NONE;
+    if (from + 8 > view.byteLength) {
+      return 0;
+    }
+    const own = this.#view;
+    let list = 0;
     let at = from;
-    let count = 0;
-    let hash = 0;
-    while (at <= last && count < LONGEST) {
-      const opcode = view.getUint8(at);
-      let number: number;
-      if (opcode === Opcode.LONG_BINGET) {
-        number = view.getUint32(at + 1, true);
-        at += 5;
-      } else if (opcode === Opcode.BINGET) {
-        number = view.getUint8(at + 1);
-        at += 2;
-      } else if (opcode === Opcode.APPENDS && count > 0) {
-        this.count = count;
-        this.#hash = (hash ^ (hash >>> 15)) >>> 0;
-        return at + 1;
-      } else {
+    let offset = view.getUint32(from, true);
+    let bytes = view.getUint32(from + 4, true);
+    for (;;) {
+      const branch = this.#branches.find(list, offset, bytes);
+      if (branch < 0) {
+        this.#list = list;
+        this.#offset = offset;
+        this.#bytes = bytes;
         return 0;
       }
-      if (number >= entries) {
+      list = this.#targets.at(branch);
+      const start = this.#ends.at(list - 1);
+      const end = this.#ends.at(list);
+      let place = start + at - from;
+      if (at + end - place + 4 > view.byteLength) {
         return 0;
       }
-      numbers[count++] = number;
-      hash = Math.imul(hash ^ number, 0x9e3779b1);
-    }
-    return 0;
-  }
-
-  /** What the list that was read became before; -1 if it is not known. */
-  find(): number {
-    const mask = this.#slots.length - 1;
-    for (let slot = this.#hash & mask; ; slot = (slot + 1) & mask) {
-      const list = (this.#slots[slot] ?? 0) - 1;
-      if (list < 0) {
-        return -1;
+      while (place + 4 <= end && own.getInt32(place, true) === view.getInt32(at, true)) {
+        place += 4;
+        at += 4;
       }
-      if (this.#hashes.at(list) === this.#hash && this.#equals(list)) {
-        return this.#values.at(list);
+      const left = end - place;
+      const difference = own.getInt32(place, true) ^ view.getInt32(at, true);
+      if (left < 4 && (difference & ((1 << (8 * left)) - 1)) === 0) {
+        this.#list = list;
+        return at + left;
       }
+      at += (31 - Math.clz32(difference & -difference)) >>> 3;
+      offset = at - from;
+      bytes = view.getUint8(at);
+      at += 1;
     }
   }
 
-  /** Keeps what the list that was read became, unless too much is kept already. */
-  add(value: number): void {
-    const from = this.#startOf(this.#ends.length);
-    const to = from + this.count;
-    if (to > MOST_NUMBERS) {
+  /** Keeps `view[from, to)`, which was not found just now, unless too much is kept already. */
+  add(view: DataView, from: number, to: number, value: number): void {
+    const start = this.#ends.at(this.#ends.length - 1);
+    const end = start + to - from;
+    if (this.#list === NONE || to - from > LONGEST || end > MOST_BYTES) {
       return;
     }
-    if (to > this.#kept.length) {
-      const grown = new Uint32Array(this.#kept.length * 2);
-      grown.set(this.#kept);
-      this.#kept = grown;
+    // Four bytes are read at a time.
+    if (end + 4 > this.#view.byteLength) {
+      const grown = new Uint8Array(2 * this.#view.byteLength);
+      grown.set(new Uint8Array(this.#view.buffer));
+      this.#view = new DataView(grown.buffer);
     }
-    this.#kept.set(this.numbers.subarray(0, this.count), from);
-    this.#ends.push(to);
-    this.#hashes.push(this.#hash);
+    const bytes = new Uint8Array(view.buffer, view.byteOffset + from, to - from);
+    new Uint8Array(this.#view.buffer).set(bytes, start);
+    this.#branches.intern(this.#list, this.#offset, this.#bytes);
+    this.#targets.push(this.#ends.length);
+    this.#ends.push(end);
     this.#values.push(value);
-    if (this.#ends.length * 2 <= this.#slots.length) {
-      this.#put(this.#ends.length - 1);
-      return;
-    }
-    this.#slots = new Uint32Array(this.#slots.length * 2);
-    for (let list = 0; list < this.#ends.length; list++) {
-      this.#put(list);
-    }
   }
+}
 
-  #startOf(list: number): number {
-    return list === 0 ? 0 : this.#ends.at(list - 1);
-  }
-
-  #equals(list: number): boolean {
-    const from = this.#startOf(list);
-    if (this.#ends.at(list) - from !== this.count) {
-      return false;
+/**
+ * Where a list ends that begins at `from` and consists only of values fetched from the memo; 0 if it contains
+ * anything else or does not end in `view`.
+ */
+export function endOfFetched(view: DataView, from: number): number {
+  for (let at = from; at < view.byteLength; ) {
+    const opcode = view.getUint8(at);
+    if (opcode === APPENDS) {
+      return at > from ? at + 1 : 0;
     }
-    const kept = this.#kept;
-    const { numbers, count } = this;
-    for (let at = 0; at < count; at++) {
-      if (kept[from + at] !== numbers[at]) {
-        return false;
-      }
+    if (opcode !== LONG_BINGET && opcode !== BINGET) {
+      return 0;
     }
-    return true;
+    at += opcode === LONG_BINGET ? 5 : 2;
   }
-
-  #put(list: number): void {
-    const mask = this.#slots.length - 1;
-    let slot = this.#hashes.at(list) & mask;
-    while (this.#slots[slot] !== 0) {
-      slot = (slot + 1) & mask;
-    }
-    this.#slots[slot] = list + 1;
-  }
+  return 0;
 }

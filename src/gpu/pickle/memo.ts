@@ -1,5 +1,5 @@
 /**
- * The pickle's memo: tokens by number, in pieces so that growing never copies. A token is one number of 32 bits:
+ * The pickle's memo: tokens by number. A token is one number of 32 bits:
  *
  *     bits 31..27  kind        bits 26..0  an id or a row
  *
@@ -8,8 +8,6 @@
  */
 import { Kind } from "./token.js";
 
-const SHIFT = 12;
-const PIECE = 2 ** SHIFT;
 const KIND_SHIFT = 27;
 const OTHER = 2 ** KIND_SHIFT - 1;
 
@@ -17,44 +15,44 @@ export class Memo {
   length = 0;
   /** Containers that were fetched while they were empty. */
   readonly fetched = new Set<number>();
-  readonly #tokens: Uint32Array[] = [];
+  #tokens = new Uint32Array(4096);
   readonly #others = new Map<number, number>();
 
   /** @param index at most `length` */
   set(index: number, kind: number, value: number): void {
-    if (index >>> SHIFT === this.#tokens.length) {
-      this.#tokens.push(new Uint32Array(PIECE));
+    if (index === this.length) {
+      this.#add();
     }
     let stored = value;
     if (kind === Kind.openDict || kind === Kind.openList) {
-      stored = 0;
+      stored = OTHER;
     } else if (!(value >= 0 && value < OTHER && value >>> 0 === value)) {
       stored = OTHER;
       this.#others.set(index, value);
     }
-    this.#pieceOf(index)[index & (PIECE - 1)] = (kind << KIND_SHIFT) | stored;
-    if (index === this.length) {
-      this.length += 1;
-    }
+    this.#tokens[index] = (kind << KIND_SHIFT) | stored;
   }
 
   kind(index: number): number {
-    return (this.#pieceOf(index)[index & (PIECE - 1)] ?? 0) >>> KIND_SHIFT;
+    return (this.#tokens[index] ?? 0) >>> KIND_SHIFT;
   }
 
   value(index: number): number {
-    const token = this.#pieceOf(index)[index & (PIECE - 1)] ?? 0;
+    const token = this.#tokens[index] ?? 0;
     const value = token & OTHER;
-    if (value === OTHER) {
-      return this.#others.get(index) ?? 0;
-    }
-    const kind = token >>> KIND_SHIFT;
-    return kind === Kind.openDict || kind === Kind.openList ? index : value;
+    return value === OTHER ? this.#otherValue(index, token >>> KIND_SHIFT) : value;
   }
 
-  // Checking for a piece here would make reading a snapshot 4 % slower.
-  #pieceOf(index: number): Uint32Array {
-    // biome-ignore lint/style/noNonNullAssertion: no caller names an entry beyond `length`
-    return this.#tokens[index >>> SHIFT]!;
+  #otherValue(index: number, kind: number): number {
+    return kind === Kind.openDict || kind === Kind.openList ? index : (this.#others.get(index) ?? 0);
+  }
+
+  #add(): void {
+    if (this.length === this.#tokens.length) {
+      const grown = new Uint32Array(2 * this.length);
+      grown.set(this.#tokens);
+      this.#tokens = grown;
+    }
+    this.length += 1;
   }
 }

@@ -15,11 +15,46 @@ import {
   snapshotDamaged,
   tooLarge,
 } from "../../model/errors/errors.js";
-import { KnownLists } from "./known_lists.js";
+import { endOfFetched, KnownLists } from "./known_lists.js";
 import { Memo } from "./memo.js";
 import { longOf, OPERAND_BYTES, Opcode, opcodeName } from "./pickle_opcodes.js";
 import type { StringPool } from "./string_pool.js";
 import { Kind } from "./token.js";
+
+// As constants of this module, because a property of an imported object is read again for each case of a switch.
+const {
+  APPEND,
+  APPENDS,
+  BINFLOAT,
+  BINGET,
+  BININT,
+  BININT1,
+  BININT2,
+  BINPUT,
+  BINUNICODE,
+  BINUNICODE8,
+  EMPTY_DICT,
+  EMPTY_LIST,
+  EMPTY_TUPLE,
+  FRAME,
+  LONG1,
+  LONG_BINGET,
+  LONG_BINPUT,
+  MARK,
+  MEMOIZE,
+  NEWFALSE,
+  NEWTRUE,
+  NONE,
+  PROTO,
+  SETITEM,
+  SETITEMS,
+  SHORT_BINUNICODE,
+  STOP,
+  TUPLE,
+  TUPLE1,
+  TUPLE2,
+  TUPLE3,
+} = Opcode;
 
 /**
  * Turns the items of a container, `kinds[from, to)` and `values[from, to)`, into a token: the kind is returned,
@@ -38,20 +73,29 @@ const DEEPEST = 1000;
 const MOST_VALUES = 48 * 2 ** 20;
 const NEWEST_PROTOCOL = 5;
 const NO_MEMO = -1;
+export const NOWHERE = 0;
+const BOTTOM = NOWHERE + 1;
+const LONGEST_OPERAND = 8;
+/** Bytes of an opcode and its operand, without a string behind it. */
+const LONGEST_OPCODE = 300;
+const NOTHING = new Uint8Array(0);
 
 export class PickleMachine {
+  /** The stack; at {@link NOWHERE}, below all values, is {@link Kind.none}. */
   kinds = new Uint8Array(1024);
   values = new Float64Array(1024);
   ended = false;
-  #top = 0;
+  #top = BOTTOM;
   readonly #marks = new Uint32Array(DEEPEST);
   #depth = 0;
   #memo = new Memo();
   readonly #knownLists = new KnownLists();
-  /** The incomplete opcode at the end of the last piece, and room for the next piece behind it. */
-  #joined = new Uint8Array(0);
-  #rest = 0;
-  /** Offset of `#joined`, and of the current opcode in it. */
+  /** Where the list that is read now begins and ends, if it may be read again. */
+  #newList = 0;
+  #newListEnd = 0;
+  /** The incomplete opcode at the end of the last piece. */
+  #rest: Uint8Array = NOTHING;
+  /** Offset of the bytes that are read, and of the current opcode in them. */
   #base = 0;
   #at = 0;
 
@@ -68,32 +112,37 @@ export class PickleMachine {
 
   /** Continues reading; `piece` is not used later. Bytes after the end of the pickle are ignored, as in Python. */
   push(piece: Uint8Array): void {
-    if (this.ended) {
-      return;
+    let from = 0;
+    while (this.#rest.length > 0 && from < piece.length && !this.ended) {
+      const more = piece.subarray(from, from + Math.max(this.#rest.length, LONGEST_OPCODE));
+      const joined = new Uint8Array(this.#rest.length + more.length);
+      joined.set(this.#rest);
+      joined.set(more, this.#rest.length);
+      const used = this.#run(joined);
+      if (used === 0) {
+        this.#rest = joined;
+        from += more.length;
+      } else {
+        from += used - this.#rest.length;
+        this.#rest = NOTHING;
+      }
     }
-    const length = this.#rest + piece.length;
-    if (length > this.#joined.length) {
-      const grown = new Uint8Array(length + 2 ** 16);
-      grown.set(this.#joined.subarray(0, this.#rest));
-      this.#joined = grown;
+    if (!this.ended) {
+      const last = piece.subarray(from);
+      this.#rest = last.slice(this.#run(last));
     }
-    this.#joined.set(piece, this.#rest);
-    const used = this.#run(this.#joined.subarray(0, length));
-    this.#joined.copyWithin(0, used, length);
-    this.#rest = length - used;
-    this.#base += used;
   }
 
   /** The remaining value; call it after all bytes were pushed. @throws TM-E062, TM-E063 */
   finish(): { readonly kind: number; readonly value: number } {
     if (!this.ended) {
-      throw snapshotCutOff(this.path, this.#base + this.#rest);
+      throw snapshotCutOff(this.path, this.#base + this.#rest.length);
     }
-    if (this.#top !== 1 || this.#depth !== 0) {
+    if (this.#top !== BOTTOM + 1 || this.#depth !== 0) {
       throw this.damaged("the pickle ends with values left over");
     }
     this.#memo = new Memo();
-    return { kind: this.kinds[0] ?? 0, value: this.values[0] ?? 0 };
+    return { kind: this.kinds[BOTTOM] ?? 0, value: this.values[BOTTOM] ?? 0 };
   }
 
   damaged(detail: string): Error {
@@ -104,213 +153,225 @@ export class PickleMachine {
   #run(bytes: Uint8Array): number {
     const end = bytes.length;
     const view = new DataView(bytes.buffer, bytes.byteOffset, end);
+    const memo = this.#memo;
+    // Local, because a snapshot has hundreds of millions of opcodes.
+    let { kinds, values } = this;
+    let top = this.#top;
     let at = 0;
     while (at < end) {
       const opcode = bytes[at] ?? 0;
-      const operand = OPERAND_BYTES[opcode] ?? 0;
+      if (at + LONGEST_OPERAND >= end && at + (OPERAND_BYTES[opcode] ?? 0) >= end) {
+        break;
+      }
       this.#at = at;
-      if (at + 1 + operand > end) {
-        return at;
-      }
+      // Most opcodes push one value.
+      let kind: number = Kind.number;
+      let value = 0;
+      let next = at + 1;
       switch (opcode) {
-        case Opcode.BINGET:
-          this.#get(bytes[at + 1] ?? 0);
-          break;
-        case Opcode.LONG_BINGET:
-          this.#get(view.getUint32(at + 1, true));
-          break;
-        case Opcode.MEMOIZE:
-          this.#put(this.#memo.length);
-          break;
-        case Opcode.BINPUT:
-          this.#put(bytes[at + 1] ?? 0);
-          break;
-        case Opcode.LONG_BINPUT:
-          this.#put(view.getUint32(at + 1, true));
-          break;
-        case Opcode.MARK: {
-          const after = this.#knownList(view, at + 1);
-          if (after !== 0) {
-            at = after;
-            continue;
-          }
-          this.#setMark();
+        case BINGET: {
+          const index = bytes[next] ?? 0;
+          kind = this.#kindInMemo(index);
+          value = memo.value(index);
+          next += 1;
           break;
         }
-        case Opcode.EMPTY_DICT:
-          this.#push(Kind.openDict, NO_MEMO);
-          break;
-        case Opcode.EMPTY_LIST:
-          this.#push(Kind.openList, NO_MEMO);
-          break;
-        case Opcode.SETITEMS:
-          this.#fill(this.#mark(), Kind.openDict);
-          break;
-        case Opcode.LONG1: {
-          const length = bytes[at + 1] ?? 0;
-          if (at + 2 + length > end) {
-            return at;
-          }
-          this.#push(
-            Kind.number,
-            length === 8 // beyond 2^53 the nearest double
-              ? view.getUint32(at + 2, true) + view.getInt32(at + 6, true) * 2 ** 32
-              : longOf(bytes, at + 2, length),
-          );
-          at += length;
+        case LONG_BINGET: {
+          const index = view.getUint32(next, true);
+          kind = this.#kindInMemo(index);
+          value = memo.value(index);
+          next += 4;
           break;
         }
-        case Opcode.BININT:
-          this.#push(Kind.number, view.getInt32(at + 1, true));
+        case EMPTY_DICT:
+          kind = Kind.openDict;
+          value = NO_MEMO;
           break;
-        case Opcode.BININT1:
-          this.#push(Kind.number, bytes[at + 1] ?? 0);
+        case EMPTY_LIST:
+          kind = Kind.openList;
+          value = NO_MEMO;
           break;
-        case Opcode.BININT2:
-          this.#push(Kind.number, view.getUint16(at + 1, true));
+        case LONG1:
+          next += 1 + (bytes[next] ?? 0);
+          value = next > end ? 0 : longOf(view, at + 2, next);
           break;
-        case Opcode.BINFLOAT:
-          this.#push(Kind.number, view.getFloat64(at + 1, false));
+        case BININT:
+          value = view.getInt32(next, true);
+          next += 4;
           break;
-        case Opcode.SHORT_BINUNICODE:
-        case Opcode.BINUNICODE:
-        case Opcode.BINUNICODE8: {
-          const length = this.#string(view, bytes, at, operand);
-          if (length < 0) {
-            return at;
-          }
-          at += length;
+        case BININT1:
+          value = bytes[next] ?? 0;
+          next += 1;
+          break;
+        case BININT2:
+          value = view.getUint16(next, true);
+          next += 2;
+          break;
+        case BINFLOAT:
+          value = view.getFloat64(next, false);
+          next += 8;
+          break;
+        case NEWTRUE:
+        case NEWFALSE:
+          kind = Kind.boolean;
+          value = opcode === NEWTRUE ? 1 : 0;
+          break;
+        case NONE:
+          kind = Kind.none;
+          break;
+        case SHORT_BINUNICODE:
+        case BINUNICODE:
+        case BINUNICODE8: {
+          const from = next + (OPERAND_BYTES[opcode] ?? 0);
+          kind = Kind.string;
+          next = from + this.#lengthOfString(view, next, from);
+          value = next > end ? 0 : this.strings.intern(bytes, from, next);
           break;
         }
-        case Opcode.PROTO:
-          if ((bytes[at + 1] ?? 0) > NEWEST_PROTOCOL) {
-            throw this.damaged(`pickle protocol ${bytes[at + 1]} is unknown`);
-          }
-          break;
-        case Opcode.FRAME: // its length matters only to readers that fetch a whole frame
-          break;
-        case Opcode.STOP:
+        case MEMOIZE:
+          this.#put(top - 1, memo.length);
+          at = next;
+          continue;
+        case STOP:
           this.ended = true;
-          return end;
+          at = end;
+          continue;
+        case MARK: {
+          this.#top = top;
+          const listEnd = kinds[top - 1] === Kind.openList ? this.#knownList(view, next) : 0;
+          if (listEnd === 0) {
+            this.#setMark();
+          }
+          at = listEnd === 0 ? next : listEnd;
+          continue;
+        }
         default:
-          this.#build(opcode);
+          this.#top = top;
+          at = this.#build(opcode, view, next);
+          top = this.#top;
+          ({ kinds, values } = this);
+          continue;
       }
-      at += 1 + operand;
+      if (next > end) {
+        break;
+      }
+      if (top === kinds.length) {
+        this.#grow(top);
+        ({ kinds, values } = this);
+      }
+      kinds[top] = kind;
+      values[top++] = value;
+      at = next;
     }
+    this.#top = top;
+    this.#base += at;
     return at;
   }
 
-  /**
-   * Reads a list of fetched values from behind its MARK to its APPENDS; a list that was read before is not built again.
-   * @returns where it ends; 0 if it must be read opcode by opcode
-   */
-  #knownList(view: DataView, from: number): number {
-    const target = this.#top - 1;
-    if (target < this.#floor() || this.#kindAt(target) !== Kind.openList) {
-      return 0;
-    }
-    const lists = this.#knownLists;
-    const end = lists.read(view, from, this.#memo.length);
-    const memo = this.values[target] ?? 0;
-    if (end === 0 || (this.#memo.fetched.size > 0 && this.#memo.fetched.has(memo))) {
-      return 0;
-    }
-    this.#at = end - 1;
-    const known = lists.find();
-    if (known >= 0) {
-      this.kinds[target] = Kind.stack;
-      this.values[target] = known;
-      if (memo !== NO_MEMO) {
-        this.#memo.set(memo, Kind.stack, known);
-      }
-      return end;
-    }
-    for (let row = 0; row < lists.count; row++) {
-      this.#get(lists.numbers[row] ?? 0);
-    }
-    this.#fill(target + 1, Kind.openList);
-    if (this.#kindAt(target) === Kind.stack) {
-      lists.add(this.values[target] ?? 0);
-    }
-    return end;
-  }
-
-  /** The rarer opcodes without an operand. */
-  #build(opcode: number): void {
+  /** The opcodes that do more than push a value. @param operand where it begins @returns where the next one begins */
+  #build(opcode: number, view: DataView, operand: number): number {
+    const next = operand + (OPERAND_BYTES[opcode] ?? 0);
     switch (opcode) {
-      case Opcode.SETITEM:
+      case SETITEMS:
+        this.#fill(this.#mark(), Kind.openDict);
+        break;
+      case APPENDS:
+        this.#fill(this.#mark(), Kind.openList);
+        if (next === this.#newListEnd) {
+          this.#keepList(view, next);
+        }
+        break;
+      case SETITEM:
         this.#fill(this.#top - 2, Kind.openDict);
         break;
-      case Opcode.APPENDS:
-        this.#fill(this.#mark(), Kind.openList);
-        break;
-      case Opcode.APPEND:
+      case APPEND:
         this.#fill(this.#top - 1, Kind.openList);
         break;
-      case Opcode.EMPTY_TUPLE:
+      case BINPUT:
+        this.#put(this.#top - 1, view.getUint8(operand));
+        break;
+      case LONG_BINPUT:
+        this.#put(this.#top - 1, view.getUint32(operand, true));
+        break;
+      case EMPTY_TUPLE:
         this.#tuple(this.#top);
         break;
-      case Opcode.TUPLE:
+      case TUPLE:
         this.#tuple(this.#mark());
         break;
-      case Opcode.TUPLE1:
-      case Opcode.TUPLE2:
-      case Opcode.TUPLE3:
-        this.#tuple(this.#top - (opcode - Opcode.TUPLE1 + 1));
+      case TUPLE1:
+      case TUPLE2:
+      case TUPLE3:
+        this.#tuple(this.#top - (opcode - TUPLE1 + 1));
         break;
-      case Opcode.NEWTRUE:
-      case Opcode.NEWFALSE:
-        this.#push(Kind.boolean, opcode === Opcode.NEWTRUE ? 1 : 0);
+      case PROTO: {
+        const protocol = view.getUint8(operand);
+        if (protocol > NEWEST_PROTOCOL) {
+          throw this.damaged(`pickle protocol ${protocol} is unknown`);
+        }
         break;
-      case Opcode.NONE:
-        this.#push(Kind.none, 0);
+      }
+      case FRAME: // its length matters only to readers that fetch a whole frame
         break;
       default:
         throw pickleRefused(this.path, opcodeName(opcode), this.offset);
     }
+    return next;
   }
 
-  /** @returns the length of the string whose length is the operand; -1 if it is incomplete. */
-  #string(view: DataView, bytes: Uint8Array, at: number, operand: number): number {
-    const from = at + 1 + operand;
-    const length =
-      operand === 1
-        ? (bytes[at + 1] ?? 0)
-        : view.getUint32(at + 1, true) +
-          (operand === 8 ? view.getUint32(at + 5, true) * 2 ** 32 : 0);
+  /**
+   * Skips a list of fetched values that was read before, from behind its MARK to its APPENDS.
+   * @returns where it ends; 0 if it must be read
+   */
+  #knownList(view: DataView, from: number): number {
+    const target = this.#top - 1;
+    if (target < this.#floor()) {
+      return 0;
+    }
+    const lists = this.#knownLists;
+    const memo = this.values[target] ?? 0;
+    const end = lists.find(view, from);
+    if (end === 0) {
+      this.#newList = from;
+      this.#newListEnd = endOfFetched(view, from);
+    } else if (this.#memo.fetched.size > 0 && this.#memo.fetched.has(memo)) {
+      return 0;
+    } else {
+      this.#become(target, memo, Kind.stack, lists.value);
+    }
+    return end;
+  }
+
+  /** Keeps the list that ends at `end`, now that it is known what it became. */
+  #keepList(view: DataView, end: number): void {
+    const target = this.#top - 1;
+    if (this.kinds[target] === Kind.stack) {
+      this.#knownLists.add(view, this.#newList, end, this.values[target] ?? 0);
+    }
+    this.#newListEnd = 0;
+  }
+
+  /** The operand `[from, to)`. */
+  #lengthOfString(view: DataView, from: number, to: number): number {
+    const low = to - from === 1 ? view.getUint8(from) : view.getUint32(from, true);
+    const length = to - from === 8 ? low + view.getUint32(from + 4, true) * 2 ** 32 : low;
     if (length > LONGEST_STRING) {
       throw tooLarge(
         `a string of ${length} bytes at offset ${this.offset} of ${this.path}`,
         "16 MiB",
       );
     }
-    if (from + length > bytes.length) {
-      return -1;
-    }
-    this.#push(Kind.string, this.strings.intern(bytes, from, from + length));
     return length;
   }
 
-  #push(kind: number, value: number): void {
-    if (this.#top === this.kinds.length) {
-      this.#grow();
-    }
-    this.kinds[this.#top] = kind;
-    this.values[this.#top++] = value;
-  }
-
-  #kindAt(place: number): number {
-    return this.kinds[place] ?? 0;
-  }
-
-  #grow(): void {
-    if (this.#top >= MOST_VALUES) {
+  #grow(size: number): void {
+    if (size >= MOST_VALUES) {
       throw tooLarge(`a list at offset ${this.offset} of ${this.path}`, `${MOST_VALUES} values`);
     }
-    const kinds = new Uint8Array(this.#top * 2);
+    const kinds = new Uint8Array(size * 2);
     kinds.set(this.kinds);
     this.kinds = kinds;
-    const values = new Float64Array(this.#top * 2);
+    const values = new Float64Array(size * 2);
     values.set(this.values);
     this.values = values;
   }
@@ -330,9 +391,8 @@ export class PickleMachine {
     return this.#marks[--this.#depth] ?? 0;
   }
 
-  #put(index: number): void {
-    const top = this.#top - 1;
-    if (top < this.#floor()) {
+  #put(place: number, index: number): void {
+    if (place < this.#floor()) {
       throw this.damaged("there is no value to memoize");
     }
     if (index > this.#memo.length) {
@@ -341,14 +401,14 @@ export class PickleMachine {
     if (index < this.#memo.length) {
       this.#knownLists.clear();
     }
-    const kind = this.kinds[top] ?? 0;
+    const kind = this.kinds[place] ?? 0;
     if (kind === Kind.openDict || kind === Kind.openList) {
-      this.values[top] = index;
+      this.values[place] = index;
     }
-    this.#memo.set(index, kind, this.values[top] ?? 0);
+    this.#memo.set(index, kind, this.values[place] ?? 0);
   }
 
-  #get(index: number): void {
+  #kindInMemo(index: number): number {
     if (index >= this.#memo.length) {
       throw this.damaged(`memo entry ${index} was never written`);
     }
@@ -356,13 +416,13 @@ export class PickleMachine {
     if (kind === Kind.openDict || kind === Kind.openList) {
       this.#memo.fetched.add(index);
     }
-    this.#push(kind, this.#memo.value(index));
+    return kind;
   }
 
   /** All values from `from` on become the content of the container below them. */
   #fill(from: number, open: number): void {
     const target = from - 1;
-    if (target < this.#floor() || target < 0 || from > this.#top) {
+    if (target < this.#floor() || from > this.#top) {
       throw this.damaged("a container is missing");
     }
     const kind = this.kinds[target] ?? 0;
@@ -379,10 +439,15 @@ export class PickleMachine {
         ? this.shapes.dict(this, kind, value, from, this.#top)
         : this.shapes.list(this, kind, value, from, this.#top);
     this.#top = from;
-    this.kinds[target] = made;
-    this.values[target] = this.shapes.result;
+    this.#become(target, memo, made, this.shapes.result);
+  }
+
+  /** A container was filled. */
+  #become(target: number, memo: number, kind: number, value: number): void {
+    this.kinds[target] = kind;
+    this.values[target] = value;
     if (memo !== NO_MEMO) {
-      this.#memo.set(memo, made, this.shapes.result);
+      this.#memo.set(memo, kind, value);
     }
   }
 
@@ -391,12 +456,16 @@ export class PickleMachine {
       throw this.damaged("a tuple's values are missing");
     }
     const made = this.shapes.tuple(this, from, this.#top);
-    this.#top = from;
-    this.#push(made, this.shapes.result);
+    if (from === this.kinds.length) {
+      this.#grow(from);
+    }
+    this.kinds[from] = made;
+    this.values[from] = this.shapes.result;
+    this.#top = from + 1;
   }
 
   /** Values below it belong to an outer container. */
   #floor(): number {
-    return this.#depth === 0 ? 0 : (this.#marks[this.#depth - 1] ?? 0);
+    return this.#depth === 0 ? BOTTOM : (this.#marks[this.#depth - 1] ?? 0);
   }
 }

@@ -50,12 +50,21 @@ for (const [bytes, ...opcodes] of [
 }
 
 /** A two's complement integer, little-endian; beyond 2^53 the nearest double. */
-export function longOf(bytes: Uint8Array, from: number, length: number): number {
-  let value = 0;
-  for (let at = from + length - 1; at >= from; at--) {
-    value = value * 256 + (bytes[at] ?? 0);
+export function longOf(view: DataView, from: number, to: number): number {
+  const length = to - from;
+  if (length > 4 && length <= 8) {
+    let high = 0;
+    for (let at = to - 1; at >= from + 4; at--) {
+      high = (high << 8) | view.getUint8(at);
+    }
+    const unused = 8 * (8 - length);
+    return ((high << unused) >> unused) * 2 ** 32 + view.getUint32(from, true);
   }
-  const negative = length > 0 && (bytes[from + length - 1] ?? 0) >= 0x80;
+  let value = 0;
+  for (let at = to - 1; at >= from; at--) {
+    value = value * 256 + view.getUint8(at);
+  }
+  const negative = length > 0 && view.getUint8(to - 1) >= 0x80;
   return negative ? value - 256 ** length : value;
 }
 

@@ -2,7 +2,7 @@
  * The fields of the current dictionary by key. Almost all dictionaries of a snapshot have the same few lists of keys,
  * so where each field is in such a dictionary is found only once.
  */
-import type { PickleMachine } from "../pickle/pickle_machine.js";
+import { NOWHERE, type PickleMachine } from "../pickle/pickle_machine.js";
 import type { StringPool } from "../pickle/string_pool.js";
 import { Kind } from "../pickle/token.js";
 import { Form, formOf, KEY, KEYS, keyOf, NO_KEY } from "./snapshot_keys.js";
@@ -83,24 +83,36 @@ export class DictionaryFields {
     return (this.#layout.places[key] ?? ABSENT) !== ABSENT;
   }
 
+  /**
+   * Where a field's value is on the machine's stack; {@link NOWHERE} if there is no such field. Who reads many values
+   * reads them there, because a number that a function returns is allocated.
+   */
+  at(key: number): number {
+    const place = this.#layout.places[key] ?? ABSENT;
+    return place === ABSENT ? NOWHERE : this.#from + place;
+  }
+
   /** The kind of a field's value; {@link Kind.none} if there is no such field. */
   kind(key: number): number {
-    const place = this.#layout.places[key] ?? ABSENT;
-    return place === ABSENT ? Kind.none : (this.#kinds[this.#from + place] ?? 0);
+    return this.#kinds[this.at(key)] ?? 0;
   }
 
   value(key: number): number {
-    const place = this.#layout.places[key] ?? ABSENT;
-    return place === ABSENT ? 0 : (this.#values[this.#from + place] ?? 0);
+    return this.#values[this.at(key)] ?? 0;
+  }
+
+  /** Where a field is that contains bytes or an address. */
+  sizeAt(machine: PickleMachine, key: number): number {
+    const at = this.at(key);
+    if (this.#kinds[at] !== Kind.number || !isSize(this.#values[at] ?? 0)) {
+      throw this.#notASize(machine, key);
+    }
+    return at;
   }
 
   /** Bytes or an address. */
   size(machine: PickleMachine, key: number): number {
-    const value = this.value(key);
-    if (this.kind(key) !== Kind.number || !isSize(value)) {
-      throw this.#notASize(machine, key);
-    }
-    return value;
+    return this.#values[this.sizeAt(machine, key)] ?? 0;
   }
 
   #notASize(machine: PickleMachine, key: number): Error {
@@ -125,11 +137,12 @@ export class DictionaryFields {
 
   /** String id of a text or record; 0 otherwise. */
   textId(key: number): number {
-    const kind = this.kind(key);
-    return kind === Kind.string || kind === Kind.record ? this.value(key) : 0;
+    const at = this.at(key);
+    const kind = this.#kinds[at];
+    return kind === Kind.string || kind === Kind.record ? (this.#values[at] ?? 0) : 0;
   }
 }
 
 function isSize(value: number): boolean {
-  return value >= 0 && value <= Number.MAX_SAFE_INTEGER && value % 1 === 0;
+  return value >= 0 && value <= Number.MAX_SAFE_INTEGER && Math.floor(value) === value;
 }

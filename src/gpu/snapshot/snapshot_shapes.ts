@@ -38,6 +38,9 @@ export class SnapshotShapes implements Shapes {
   readonly streams = new Map<number, number>();
   readonly unknownActions = new Set<string>();
   parts: Parts | undefined;
+  /** The last key and value of `streams`: most entries have the same. */
+  #lastStream = Number.NaN;
+  #lastStreamRow = 0;
   readonly #ranges: RowRange[] = [];
   readonly #traces: RowRange[][] = [];
   readonly #fields = new DictionaryFields(this.strings);
@@ -138,7 +141,11 @@ export class SnapshotShapes implements Shapes {
   }
 
   #stream(machine: PickleMachine): number {
-    const stream = this.#fields.numberOr(KEY.stream, 0);
+    const at = this.#fields.at(KEY.stream);
+    const stream = machine.kinds[at] === Kind.number ? (machine.values[at] ?? 0) : 0;
+    if (stream === this.#lastStream) {
+      return this.#lastStreamRow;
+    }
     if (!Number.isFinite(stream)) {
       throw machine.damaged(`${stream} is not a stream`);
     }
@@ -150,6 +157,8 @@ export class SnapshotShapes implements Shapes {
       }
       this.streams.set(stream, row);
     }
+    this.#lastStream = stream;
+    this.#lastStreamRow = row;
     return row;
   }
 
@@ -168,26 +177,30 @@ export class SnapshotShapes implements Shapes {
 
   #event(machine: PickleMachine): number {
     const { events } = this.rows;
-    const action = this.#action(this.#fields.textId(KEY.action));
-    const outOfMemory = action === GpuAction.outOfMemory && this.#fields.has(KEY.device_free);
+    const fields = this.#fields;
+    const action = this.#action(fields.textId(KEY.action));
+    const outOfMemory = action === GpuAction.outOfMemory && fields.has(KEY.device_free);
     const address = outOfMemory ? KEY.device_free : KEY.addr;
     // Entries of an unknown action may have neither.
     const isOther = action === GpuAction.other;
     const row = events.append();
     const { piece } = events;
+    const { kinds, values } = machine;
     piece.action[row] = action;
-    if (!isOther || this.#fields.has(address)) {
-      piece.address[row] = this.#fields.size(machine, address);
+    if (!isOther || fields.has(address)) {
+      piece.address[row] = values[fields.sizeAt(machine, address)] ?? 0;
     }
-    if (action !== GpuAction.annotate && (!isOther || this.#fields.has(KEY.size))) {
-      piece.size[row] = this.#fields.size(machine, KEY.size);
+    if (action !== GpuAction.annotate && (!isOther || fields.has(KEY.size))) {
+      piece.size[row] = values[fields.sizeAt(machine, KEY.size)] ?? 0;
     }
     piece.stream[row] = this.#stream(machine);
-    piece.timeUs[row] = this.#fields.finiteOr(KEY.time_us, 0);
+    const timeAt = fields.at(KEY.time_us);
+    const timeUs = kinds[timeAt] === Kind.number ? (values[timeAt] ?? 0) : 0;
+    piece.timeUs[row] = Number.isFinite(timeUs) ? timeUs : 0;
     piece.stack[row] = this.#stack();
-    piece.metadata[row] = this.#fields.textId(KEY.user_metadata);
-    piece.category[row] = this.#fields.textId(KEY.category);
-    piece.pool[row] = this.#fields.textId(KEY.pool_id);
+    piece.metadata[row] = fields.textId(KEY.user_metadata);
+    piece.category[row] = fields.textId(KEY.category);
+    piece.pool[row] = fields.textId(KEY.pool_id);
     return this.#row(Kind.event, events.length);
   }
 
