@@ -163,12 +163,14 @@ function fromBeat(
     if (events.action[row] !== GpuAction.alloc || events.stack[row] === 0) {
       continue;
     }
-    const list = bySite.get(uint32At(events.stack, row)) ?? [];
-    // Sites in a step's inner loops recur far more often than steps.
-    if (list.length <= 10_000) {
+    const stack = uint32At(events.stack, row);
+    const list = bySite.get(stack);
+    if (list === undefined) {
+      bySite.set(stack, [event]);
+    } else if (list.length <= 10_000) {
+      // Sites in a step's inner loops recur far more often than steps.
       list.push(event);
     }
-    bySite.set(uint32At(events.stack, row), list);
   }
   let best: number[] = [];
   for (const [stack, list] of bySite) {
@@ -191,10 +193,13 @@ function evenlySpaced(moments: readonly number[]): boolean {
   if (moments.length < FEWEST) {
     return false;
   }
-  const gaps = moments.slice(1).map((moment, row) => moment - itemAt(moments, row));
-  const mean = gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length;
-  const variance = gaps.reduce((sum, gap) => sum + (gap - mean) ** 2, 0) / gaps.length;
-  return Math.sqrt(variance) < mean / 3;
+  const gaps = moments.length - 1;
+  const mean = (itemAt(moments, gaps) - itemAt(moments, 0)) / gaps;
+  let squares = 0;
+  for (let gap = 0; gap < gaps; gap++) {
+    squares += (itemAt(moments, gap + 1) - itemAt(moments, gap) - mean) ** 2;
+  }
+  return Math.sqrt(squares / gaps) < mean / 3;
 }
 
 function distinct(moments: readonly number[]): number[] {

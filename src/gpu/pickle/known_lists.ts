@@ -77,6 +77,11 @@ export class KnownLists {
       if (at + end - place + 4 > view.byteLength) {
         return 0;
       }
+      // The eight bytes of equal doubles are equal, because no opcode is 0. Those that are not a number differ.
+      while (place + 8 <= end && own.getFloat64(place, true) === view.getFloat64(at, true)) {
+        place += 8;
+        at += 8;
+      }
       while (place + 4 <= end && own.getInt32(place, true) === view.getInt32(at, true)) {
         place += 4;
         at += 4;

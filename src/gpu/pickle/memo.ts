@@ -21,14 +21,18 @@ export class Memo {
   /** @param index at most `length` */
   set(index: number, kind: number, value: number): void {
     if (index === this.length) {
-      this.#add();
+      this.length += 1;
+      if (index === this.#tokens.length) {
+        this.#grow();
+      }
     }
-    let stored = value;
-    if (kind === Kind.openDict || kind === Kind.openList) {
-      stored = OTHER;
-    } else if (!(value >= 0 && value < OTHER && value >>> 0 === value)) {
-      stored = OTHER;
-      this.#others.set(index, value);
+    let stored = OTHER;
+    if (kind !== Kind.openDict && kind !== Kind.openList) {
+      if (value >= 0 && value < OTHER && value >>> 0 === value) {
+        stored = value;
+      } else {
+        this.#others.set(index, value);
+      }
     }
     this.#tokens[index] = (kind << KIND_SHIFT) | stored;
   }
@@ -47,12 +51,9 @@ export class Memo {
     return kind === Kind.openDict || kind === Kind.openList ? index : (this.#others.get(index) ?? 0);
   }
 
-  #add(): void {
-    if (this.length === this.#tokens.length) {
-      const grown = new Uint32Array(2 * this.length);
-      grown.set(this.#tokens);
-      this.#tokens = grown;
-    }
-    this.length += 1;
+  #grow(): void {
+    const grown = new Uint32Array(2 * this.#tokens.length);
+    grown.set(this.#tokens);
+    this.#tokens = grown;
   }
 }

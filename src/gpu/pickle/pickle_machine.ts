@@ -17,7 +17,7 @@ import {
 } from "../../model/errors/errors.js";
 import { endOfFetched, KnownLists } from "./known_lists.js";
 import { Memo } from "./memo.js";
-import { longOf, OPERAND_BYTES, Opcode, opcodeName } from "./pickle_opcodes.js";
+import { longOf, OPERAND_BYTES, Opcode, opcodeName, upperHalf } from "./pickle_opcodes.js";
 import type { StringPool } from "./string_pool.js";
 import { Kind } from "./token.js";
 
@@ -191,10 +191,17 @@ export class PickleMachine {
           kind = Kind.openList;
           value = NO_MEMO;
           break;
-        case LONG1:
-          next += 1 + (bytes[next] ?? 0);
-          value = next > end ? 0 : longOf(view, at + 2, next);
+        case LONG1: {
+          const length = bytes[next] ?? 0;
+          next += 1 + length;
+          if (next <= end) {
+            value =
+              length > 4 && length <= 8
+                ? upperHalf(view, at + 6, next) * 2 ** 32 + view.getUint32(at + 2, true)
+                : longOf(view, at + 2, next);
+          }
           break;
+        }
         case BININT:
           value = view.getInt32(next, true);
           next += 4;

@@ -51,21 +51,22 @@ for (const [bytes, ...opcodes] of [
 
 /** A two's complement integer, little-endian; beyond 2^53 the nearest double. */
 export function longOf(view: DataView, from: number, to: number): number {
-  const length = to - from;
-  if (length > 4 && length <= 8) {
-    let high = 0;
-    for (let at = to - 1; at >= from + 4; at--) {
-      high = (high << 8) | view.getUint8(at);
-    }
-    const unused = 8 * (8 - length);
-    return ((high << unused) >> unused) * 2 ** 32 + view.getUint32(from, true);
-  }
   let value = 0;
   for (let at = to - 1; at >= from; at--) {
     value = value * 256 + view.getUint8(at);
   }
-  const negative = length > 0 && view.getUint8(to - 1) >= 0x80;
-  return negative ? value - 256 ** length : value;
+  const negative = to > from && view.getUint8(to - 1) >= 0x80;
+  return negative ? value - 256 ** (to - from) : value;
+}
+
+/** The same of one to four bytes, which are the upper half of a longer integer: a result that needs no memory. */
+export function upperHalf(view: DataView, from: number, to: number): number {
+  let value = 0;
+  for (let at = to - 1; at >= from; at--) {
+    value = (value << 8) | view.getUint8(at);
+  }
+  const unused = 8 * (4 - to + from);
+  return (value << unused) >> unused;
 }
 
 /** Other opcodes: they build objects, call functions, or belong to values that snapshots do not contain. */

@@ -12,7 +12,7 @@ type Columns = Readonly<Record<string, Column>>;
 /** Whole columns, and the number of rows. */
 export type Taken<Piece> = { readonly length: number } & { [Name in keyof Piece]: Piece[Name] };
 
-const SHIFT = 12;
+const SHIFT = 16;
 const ROWS = 2 ** SHIFT;
 
 /** The row of a table, as a row of its piece. */
