@@ -48,7 +48,9 @@ export class Memo {
   }
 
   #otherValue(index: number, kind: number): number {
-    return kind === Kind.openDict || kind === Kind.openList ? index : (this.#others.get(index) ?? 0);
+    return kind === Kind.openDict || kind === Kind.openList
+      ? index
+      : (this.#others.get(index) ?? 0);
   }
 
   #grow(): void {

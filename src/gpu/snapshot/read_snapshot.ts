@@ -3,7 +3,7 @@
  * is read in pieces into the columns of {@link GpuSnapshot}.
  */
 
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import { createGunzip } from "node:zlib";
 import { Decompress } from "fzstd";
 import {
@@ -19,8 +19,7 @@ import { PickleMachine } from "../pickle/pickle_machine.js";
 import { finishSnapshot } from "./finish_snapshot.js";
 import { SnapshotShapes } from "./snapshot_shapes.js";
 
-/** Small enough for a processor's cache: each piece is copied once and then read. */
-const PIECE_BYTES = 2 ** 18;
+const PIECE_BYTES = 2 ** 20;
 
 /** Called after each piece; `done` of `of` bytes of the file. */
 type OnBytes = (done: number, of: number) => Promise<void>;
@@ -48,32 +47,35 @@ export async function readSnapshot(path: string, onProgress?: OnBytes): Promise<
 
 /** The bytes of a file. A piece is valid until the next one is asked for. */
 async function* piecesOf(path: string, onProgress?: OnBytes): AsyncGenerator<Uint8Array> {
-  let file: number;
+  let file: FileHandle | undefined;
+  let reading: Promise<{ bytesRead: number; buffer: Uint8Array }> | undefined;
   try {
-    file = openSync(path, "r");
-  } catch (error) {
-    throw unreadable(path, error);
-  }
-  try {
-    const status = fstatSync(file);
+    file = await open(path, "r");
+    const status = await file.stat();
     if (status.isDirectory()) {
       throw fileUnusable(path, "read", "it is a directory");
     }
     // One byte more than the file has, to detect the end; the size of a pipe is reported as 0.
-    const piece = new Uint8Array(Math.min(PIECE_BYTES, Math.max(status.size + 1, 65_536)));
+    const bytes = Math.min(PIECE_BYTES, Math.max(status.size + 1, 65_536));
+    const [first, second] = [new Uint8Array(bytes), new Uint8Array(bytes)];
     for (let done = 0; ; ) {
-      const count = readSync(file, piece);
-      if (count === 0) {
+      reading ??= file.read(first);
+      const { bytesRead, buffer } = await reading;
+      if (bytesRead === 0) {
         return;
       }
-      done += count;
-      yield piece.subarray(0, count);
+      done += bytesRead;
+      // Reads ahead, but not in a pipe, which may stay open without further bytes.
+      reading = status.isFile() ? file.read(buffer === first ? second : first) : undefined;
+      reading?.catch(() => undefined);
+      yield buffer.subarray(0, bytesRead);
       await onProgress?.(Math.min(done, status.size), status.size);
     }
   } catch (error) {
     throw error instanceof TidemarkError ? error : unreadable(path, error);
   } finally {
-    closeSync(file);
+    await reading?.catch(() => undefined);
+    await file?.close();
   }
 }
 
@@ -94,12 +96,16 @@ async function* decompressed(
     yield first.value;
     yield* pieces;
   })();
-  if (startsWith(first.value, [0x1f, 0x8b])) {
-    yield* gunzipped(path, all);
-  } else if (startsWith(first.value, [0x28, 0xb5, 0x2f, 0xfd])) {
-    yield* unzstd(path, all);
-  } else {
-    yield* all;
+  try {
+    if (startsWith(first.value, [0x1f, 0x8b])) {
+      yield* gunzipped(path, all);
+    } else if (startsWith(first.value, [0x28, 0xb5, 0x2f, 0xfd])) {
+      yield* unzstd(path, all);
+    } else {
+      yield* all;
+    }
+  } finally {
+    await pieces.return(undefined);
   }
 }
 
