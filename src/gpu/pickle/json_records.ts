@@ -57,7 +57,7 @@ export class JsonRecords {
     return `${open}${parts.join(",")}${open === "{" ? "}" : "]"}`;
   }
 
-  #valueText({ kinds, values }: PickleMachine, at: number): string {
+  #valueText({ stack: { kinds, values } }: PickleMachine, at: number): string {
     const value = values[at] ?? 0;
     switch (kinds[at]) {
       case Kind.number:

@@ -32,6 +32,9 @@ export class KnownLists {
   #list = 0;
   #offset = 0;
   #bytes = 0;
+  /** The list that was not found: where it begins and ends; its end is 0 if it cannot be kept. */
+  #newFrom = 0;
+  newEnd = 0;
 
   constructor() {
     this.clear();
@@ -53,6 +56,13 @@ export class KnownLists {
 
   /** Where the list that begins at `from` ends; 0 if it is not known, or if `view` ends soon after it. */
   find(view: DataView, from: number): number {
+    const end = this.#find(view, from);
+    this.#newFrom = from;
+    this.newEnd = end === 0 ? endOfFetched(view, from) : 0;
+    return end;
+  }
+
+  #find(view: DataView, from: number): number {
     this.#list = NONE;
     if (from + 8 > view.byteLength) {
       return 0;
@@ -77,7 +87,8 @@ export class KnownLists {
       if (at + end - place + 4 > view.byteLength) {
         return 0;
       }
-      // The eight bytes of equal doubles are equal, because no opcode is 0. Those that are not a number differ.
+      // Equal doubles have equal bytes, except 0 and -0, but no eight bytes of a list are 0. NaN equals nothing, so its
+      // bytes are compared below.
       while (place + 8 <= end && own.getFloat64(place, true) === view.getFloat64(at, true)) {
         place += 8;
         at += 8;
@@ -99,11 +110,13 @@ export class KnownLists {
     }
   }
 
-  /** Keeps `view[from, to)`, which was not found just now, unless too much is kept already. */
-  add(view: DataView, from: number, to: number, value: number): void {
+  /** Keeps the list that was not found just now, unless `value`, which it became, is -1 or too much is kept already. */
+  add(view: DataView, value: number): void {
+    const bytes = new Uint8Array(view.buffer, view.byteOffset).subarray(this.#newFrom, this.newEnd);
+    this.newEnd = 0;
     const start = this.#ends.at(this.#ends.length - 1);
-    const end = start + to - from;
-    if (this.#list === NONE || to - from > LONGEST || end > MOST_BYTES) {
+    const end = start + bytes.length;
+    if (value < 0 || this.#list === NONE || bytes.length > LONGEST || end > MOST_BYTES) {
       return;
     }
     // Four bytes are read at a time.
@@ -112,7 +125,6 @@ export class KnownLists {
       grown.set(new Uint8Array(this.#view.buffer));
       this.#view = new DataView(grown.buffer);
     }
-    const bytes = new Uint8Array(view.buffer, view.byteOffset + from, to - from);
     new Uint8Array(this.#view.buffer).set(bytes, start);
     this.#branches.intern(this.#list, this.#offset, this.#bytes);
     this.#targets.push(this.#ends.length);
@@ -125,7 +137,7 @@ export class KnownLists {
  * Where a list ends that begins at `from` and consists only of values fetched from the memo; 0 if it contains
  * anything else or does not end in `view`.
  */
-export function endOfFetched(view: DataView, from: number): number {
+function endOfFetched(view: DataView, from: number): number {
   for (let at = from; at < view.byteLength; ) {
     const opcode = view.getUint8(at);
     if (opcode === APPENDS) {

@@ -15,45 +15,40 @@ import {
   snapshotDamaged,
   tooLarge,
 } from "../../model/errors/errors.js";
-import { endOfFetched, KnownLists } from "./known_lists.js";
+import { KnownLists } from "./known_lists.js";
 import { Memo } from "./memo.js";
-import { longOf, OPERAND_BYTES, Opcode, opcodeName, upperHalf } from "./pickle_opcodes.js";
+import {
+  lengthOf,
+  longOf,
+  OPERAND_BYTES,
+  Opcode,
+  opcodeName,
+  upperHalf,
+} from "./pickle_opcodes.js";
 import type { StringPool } from "./string_pool.js";
 import { Kind } from "./token.js";
+import { BOTTOM, TokenStack } from "./token_stack.js";
 
-// As constants of this module, because a property of an imported object is read again for each case of a switch.
+// As constants of this module, because a property of an imported object is read again for each case of the switch.
 const {
-  APPEND,
-  APPENDS,
   BINFLOAT,
   BINGET,
   BININT,
   BININT1,
   BININT2,
-  BINPUT,
   BINUNICODE,
   BINUNICODE8,
   EMPTY_DICT,
   EMPTY_LIST,
-  EMPTY_TUPLE,
-  FRAME,
   LONG1,
   LONG_BINGET,
-  LONG_BINPUT,
   MARK,
   MEMOIZE,
   NEWFALSE,
   NEWTRUE,
   NONE,
-  PROTO,
-  SETITEM,
-  SETITEMS,
   SHORT_BINUNICODE,
   STOP,
-  TUPLE,
-  TUPLE1,
-  TUPLE2,
-  TUPLE3,
 } = Opcode;
 
 /**
@@ -67,32 +62,19 @@ export interface Shapes {
   tuple(machine: PickleMachine, from: number, to: number): number;
 }
 
-/** Limits: names are not longer, and snapshots do not nest deeper or have more values side by side. */
+/** Names are not longer. */
 const LONGEST_STRING = 16 * 2 ** 20;
-const DEEPEST = 1000;
-const MOST_VALUES = 48 * 2 ** 20;
 const NEWEST_PROTOCOL = 5;
 const NO_MEMO = -1;
-export const NOWHERE = 0;
-const BOTTOM = NOWHERE + 1;
-const LONGEST_OPERAND = 8;
 /** Bytes of an opcode and its operand, without a string behind it. */
 const LONGEST_OPCODE = 300;
 const NOTHING = new Uint8Array(0);
 
 export class PickleMachine {
-  /** The stack; at {@link NOWHERE}, below all values, is {@link Kind.none}. */
-  kinds = new Uint8Array(1024);
-  values = new Float64Array(1024);
+  readonly stack = new TokenStack(this);
   ended = false;
-  #top = BOTTOM;
-  readonly #marks = new Uint32Array(DEEPEST);
-  #depth = 0;
   #memo = new Memo();
   readonly #knownLists = new KnownLists();
-  /** Where the list that is read now begins and ends, if it may be read again. */
-  #newList = 0;
-  #newListEnd = 0;
   /** The incomplete opcode at the end of the last piece. */
   #rest: Uint8Array = NOTHING;
   /** Offset of the bytes that are read, and of the current opcode in them. */
@@ -138,15 +120,19 @@ export class PickleMachine {
     if (!this.ended) {
       throw snapshotCutOff(this.path, this.#base + this.#rest.length);
     }
-    if (this.#top !== BOTTOM + 1 || this.#depth !== 0) {
+    if (this.stack.top !== BOTTOM + 1 || this.stack.floor !== BOTTOM) {
       throw this.damaged("the pickle ends with values left over");
     }
     this.#memo = new Memo();
-    return { kind: this.kinds[BOTTOM] ?? 0, value: this.values[BOTTOM] ?? 0 };
+    return { kind: this.stack.kinds[BOTTOM] ?? 0, value: this.stack.values[BOTTOM] ?? 0 };
   }
 
   damaged(detail: string): Error {
     return snapshotDamaged(this.path, detail, this.offset);
+  }
+
+  tooLarge(what: string, limit: string): Error {
+    return tooLarge(`${what} at offset ${this.offset} of ${this.path}`, limit);
   }
 
   /** @returns the number of bytes used: all except an incomplete opcode. */
@@ -155,12 +141,12 @@ export class PickleMachine {
     const view = new DataView(bytes.buffer, bytes.byteOffset, end);
     const memo = this.#memo;
     // Local, because a snapshot has hundreds of millions of opcodes.
-    let { kinds, values } = this;
-    let top = this.#top;
+    const { stack } = this;
+    let { kinds, values, top } = stack;
     let at = 0;
     while (at < end) {
       const opcode = bytes[at] ?? 0;
-      if (at + LONGEST_OPERAND >= end && at + (OPERAND_BYTES[opcode] ?? 0) >= end) {
+      if (at + LONGEST_OPCODE > end && at + (OPERAND_BYTES[opcode] ?? 0) >= end) {
         break;
       }
       this.#at = at;
@@ -184,11 +170,8 @@ export class PickleMachine {
           break;
         }
         case EMPTY_DICT:
-          kind = Kind.openDict;
-          value = NO_MEMO;
-          break;
         case EMPTY_LIST:
-          kind = Kind.openList;
+          kind = opcode === EMPTY_DICT ? Kind.openDict : Kind.openList;
           value = NO_MEMO;
           break;
         case LONG1: {
@@ -231,7 +214,11 @@ export class PickleMachine {
         case BINUNICODE8: {
           const from = next + (OPERAND_BYTES[opcode] ?? 0);
           kind = Kind.string;
-          next = from + this.#lengthOfString(view, next, from);
+          const length = lengthOf(view, next, from);
+          if (length > LONGEST_STRING) {
+            throw this.tooLarge(`a string of ${length} bytes`, "16 MiB");
+          }
+          next = from + length;
           value = next > end ? 0 : this.strings.intern(bytes, from, next);
           break;
         }
@@ -244,33 +231,32 @@ export class PickleMachine {
           at = end;
           continue;
         case MARK: {
-          this.#top = top;
+          stack.top = top;
           const listEnd = kinds[top - 1] === Kind.openList ? this.#knownList(view, next) : 0;
           if (listEnd === 0) {
-            this.#setMark();
+            stack.setMark();
           }
           at = listEnd === 0 ? next : listEnd;
           continue;
         }
         default:
-          this.#top = top;
+          stack.top = top;
           at = this.#build(opcode, view, next);
-          top = this.#top;
-          ({ kinds, values } = this);
+          ({ kinds, values, top } = stack);
           continue;
       }
       if (next > end) {
         break;
       }
       if (top === kinds.length) {
-        this.#grow(top);
-        ({ kinds, values } = this);
+        stack.grow();
+        ({ kinds, values } = stack);
       }
       kinds[top] = kind;
       values[top++] = value;
       at = next;
     }
-    this.#top = top;
+    stack.top = top;
     this.#base += at;
     return at;
   }
@@ -279,46 +265,45 @@ export class PickleMachine {
   #build(opcode: number, view: DataView, operand: number): number {
     const next = operand + (OPERAND_BYTES[opcode] ?? 0);
     switch (opcode) {
-      case SETITEMS:
-        this.#fill(this.#mark(), Kind.openDict);
+      case Opcode.SETITEMS:
+        this.#fill(this.stack.takeMark(), Kind.openDict);
         break;
-      case APPENDS:
-        this.#fill(this.#mark(), Kind.openList);
-        if (next === this.#newListEnd) {
-          this.#keepList(view, next);
+      case Opcode.APPENDS:
+        this.#fill(this.stack.takeMark(), Kind.openList);
+        if (next === this.#knownLists.newEnd) {
+          const { kinds, values, top } = this.stack;
+          this.#knownLists.add(view, kinds[top - 1] === Kind.stack ? (values[top - 1] ?? 0) : -1);
         }
         break;
-      case SETITEM:
-        this.#fill(this.#top - 2, Kind.openDict);
+      case Opcode.SETITEM:
+        this.#fill(this.stack.top - 2, Kind.openDict);
         break;
-      case APPEND:
-        this.#fill(this.#top - 1, Kind.openList);
+      case Opcode.APPEND:
+        this.#fill(this.stack.top - 1, Kind.openList);
         break;
-      case BINPUT:
-        this.#put(this.#top - 1, view.getUint8(operand));
+      case Opcode.BINPUT:
+        this.#put(this.stack.top - 1, view.getUint8(operand));
         break;
-      case LONG_BINPUT:
-        this.#put(this.#top - 1, view.getUint32(operand, true));
+      case Opcode.LONG_BINPUT:
+        this.#put(this.stack.top - 1, view.getUint32(operand, true));
         break;
-      case EMPTY_TUPLE:
-        this.#tuple(this.#top);
+      case Opcode.EMPTY_TUPLE:
+        this.#tuple(this.stack.top);
         break;
-      case TUPLE:
-        this.#tuple(this.#mark());
+      case Opcode.TUPLE:
+        this.#tuple(this.stack.takeMark());
         break;
-      case TUPLE1:
-      case TUPLE2:
-      case TUPLE3:
-        this.#tuple(this.#top - (opcode - TUPLE1 + 1));
+      case Opcode.TUPLE1:
+      case Opcode.TUPLE2:
+      case Opcode.TUPLE3:
+        this.#tuple(this.stack.top - (opcode - Opcode.TUPLE1 + 1));
         break;
-      case PROTO: {
-        const protocol = view.getUint8(operand);
-        if (protocol > NEWEST_PROTOCOL) {
-          throw this.damaged(`pickle protocol ${protocol} is unknown`);
+      case Opcode.PROTO:
+        if (view.getUint8(operand) > NEWEST_PROTOCOL) {
+          throw this.damaged(`pickle protocol ${view.getUint8(operand)} is unknown`);
         }
         break;
-      }
-      case FRAME: // its length matters only to readers that fetch a whole frame
+      case Opcode.FRAME: // its length matters only to readers that fetch a whole frame
         break;
       default:
         throw pickleRefused(this.path, opcodeName(opcode), this.offset);
@@ -331,75 +316,21 @@ export class PickleMachine {
    * @returns where it ends; 0 if it must be read
    */
   #knownList(view: DataView, from: number): number {
-    const target = this.#top - 1;
-    if (target < this.#floor()) {
+    const target = this.stack.top - 1;
+    if (target < this.stack.floor) {
       return 0;
     }
-    const lists = this.#knownLists;
-    const memo = this.values[target] ?? 0;
-    const end = lists.find(view, from);
-    if (end === 0) {
-      this.#newList = from;
-      this.#newListEnd = endOfFetched(view, from);
-    } else if (this.#memo.fetched.size > 0 && this.#memo.fetched.has(memo)) {
+    const memo = this.stack.values[target] ?? 0;
+    const end = this.#knownLists.find(view, from);
+    if (end === 0 || (this.#memo.fetched.size > 0 && this.#memo.fetched.has(memo))) {
       return 0;
-    } else {
-      this.#become(target, memo, Kind.stack, lists.value);
     }
+    this.#become(target, memo, Kind.stack, this.#knownLists.value);
     return end;
   }
 
-  /** Keeps the list that ends at `end`, now that it is known what it became. */
-  #keepList(view: DataView, end: number): void {
-    const target = this.#top - 1;
-    if (this.kinds[target] === Kind.stack) {
-      this.#knownLists.add(view, this.#newList, end, this.values[target] ?? 0);
-    }
-    this.#newListEnd = 0;
-  }
-
-  /** The operand `[from, to)`. */
-  #lengthOfString(view: DataView, from: number, to: number): number {
-    const low = to - from === 1 ? view.getUint8(from) : view.getUint32(from, true);
-    const length = to - from === 8 ? low + view.getUint32(from + 4, true) * 2 ** 32 : low;
-    if (length > LONGEST_STRING) {
-      throw tooLarge(
-        `a string of ${length} bytes at offset ${this.offset} of ${this.path}`,
-        "16 MiB",
-      );
-    }
-    return length;
-  }
-
-  #grow(size: number): void {
-    if (size >= MOST_VALUES) {
-      throw tooLarge(`a list at offset ${this.offset} of ${this.path}`, `${MOST_VALUES} values`);
-    }
-    const kinds = new Uint8Array(size * 2);
-    kinds.set(this.kinds);
-    this.kinds = kinds;
-    const values = new Float64Array(size * 2);
-    values.set(this.values);
-    this.values = values;
-  }
-
-  #setMark(): void {
-    if (this.#depth >= DEEPEST) {
-      throw this.damaged("values are nested too deeply");
-    }
-    this.#marks[this.#depth++] = this.#top;
-  }
-
-  /** Start of the values since the last MARK. */
-  #mark(): number {
-    if (this.#depth === 0) {
-      throw this.damaged("a container ends that never began");
-    }
-    return this.#marks[--this.#depth] ?? 0;
-  }
-
   #put(place: number, index: number): void {
-    if (place < this.#floor()) {
+    if (place < this.stack.floor) {
       throw this.damaged("there is no value to memoize");
     }
     if (index > this.#memo.length) {
@@ -408,11 +339,11 @@ export class PickleMachine {
     if (index < this.#memo.length) {
       this.#knownLists.clear();
     }
-    const kind = this.kinds[place] ?? 0;
+    const kind = this.stack.kinds[place] ?? 0;
     if (kind === Kind.openDict || kind === Kind.openList) {
-      this.values[place] = index;
+      this.stack.values[place] = index;
     }
-    this.#memo.set(index, kind, this.values[place] ?? 0);
+    this.#memo.set(index, kind, this.stack.values[place] ?? 0);
   }
 
   #kindInMemo(index: number): number {
@@ -429,50 +360,41 @@ export class PickleMachine {
   /** All values from `from` on become the content of the container below them. */
   #fill(from: number, open: number): void {
     const target = from - 1;
-    if (target < this.#floor() || from > this.#top) {
+    if (target < this.stack.floor || from > this.stack.top) {
       throw this.damaged("a container is missing");
     }
-    const kind = this.kinds[target] ?? 0;
-    const value = this.values[target] ?? 0;
+    const kind = this.stack.kinds[target] ?? 0;
+    const value = this.stack.values[target] ?? 0;
     const memo = kind === open ? value : NO_MEMO;
     if (memo !== NO_MEMO && this.#memo.fetched.size > 0 && this.#memo.fetched.has(memo)) {
       throw this.damaged("a container is used before it is filled");
     }
-    if (from === this.#top) {
+    if (from === this.stack.top) {
       return;
     }
     const made =
       open === Kind.openDict
-        ? this.shapes.dict(this, kind, value, from, this.#top)
-        : this.shapes.list(this, kind, value, from, this.#top);
-    this.#top = from;
+        ? this.shapes.dict(this, kind, value, from, this.stack.top)
+        : this.shapes.list(this, kind, value, from, this.stack.top);
+    this.stack.top = from;
     this.#become(target, memo, made, this.shapes.result);
   }
 
   /** A container was filled. */
   #become(target: number, memo: number, kind: number, value: number): void {
-    this.kinds[target] = kind;
-    this.values[target] = value;
+    this.stack.kinds[target] = kind;
+    this.stack.values[target] = value;
     if (memo !== NO_MEMO) {
       this.#memo.set(memo, kind, value);
     }
   }
 
   #tuple(from: number): void {
-    if (from < this.#floor()) {
+    if (from < this.stack.floor) {
       throw this.damaged("a tuple's values are missing");
     }
-    const made = this.shapes.tuple(this, from, this.#top);
-    if (from === this.kinds.length) {
-      this.#grow(from);
-    }
-    this.kinds[from] = made;
-    this.values[from] = this.shapes.result;
-    this.#top = from + 1;
-  }
-
-  /** Values below it belong to an outer container. */
-  #floor(): number {
-    return this.#depth === 0 ? BOTTOM : (this.#marks[this.#depth - 1] ?? 0);
+    const made = this.shapes.tuple(this, from, this.stack.top);
+    this.stack.top = from;
+    this.stack.push(made, this.shapes.result);
   }
 }

@@ -69,6 +69,15 @@ export function upperHalf(view: DataView, from: number, to: number): number {
   return (value << unused) >> unused;
 }
 
+/** An operand of one, four or eight bytes. */
+export function lengthOf(view: DataView, from: number, to: number): number {
+  if (to - from === 1) {
+    return view.getUint8(from);
+  }
+  const high = to - from === 8 ? view.getUint32(from + 4, true) : 0;
+  return high * 2 ** 32 + view.getUint32(from, true);
+}
+
 /** Other opcodes: they build objects, call functions, or belong to values that snapshots do not contain. */
 const REFUSED: Readonly<Record<number, string>> = {
   48: "POP",

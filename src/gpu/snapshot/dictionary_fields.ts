@@ -2,9 +2,10 @@
  * The fields of the current dictionary by key. Almost all dictionaries of a snapshot have the same few lists of keys,
  * so where each field is in such a dictionary is found only once.
  */
-import { NOWHERE, type PickleMachine } from "../pickle/pickle_machine.js";
+import type { PickleMachine } from "../pickle/pickle_machine.js";
 import type { StringPool } from "../pickle/string_pool.js";
 import { Kind } from "../pickle/token.js";
+import { NOWHERE } from "../pickle/token_stack.js";
 import { Form, formOf, KEY, KEYS, keyOf, NO_KEY } from "./snapshot_keys.js";
 
 /** No key is longer, so longer strings need not be decoded to see that they are not keys. */
@@ -37,8 +38,8 @@ export class DictionaryFields {
 
   /** Keys and values are `[from, to)` on the machine's stack, and must stay there while the fields are used. */
   read(machine: PickleMachine, from: number, to: number): void {
-    this.#kinds = machine.kinds;
-    this.#values = machine.values;
+    this.#kinds = machine.stack.kinds;
+    this.#values = machine.stack.values;
     this.#from = from;
     if (!this.#fits(this.#layout, to)) {
       this.#layout = this.#layouts.find((layout) => this.#fits(layout, to)) ?? this.#newLayout(to);

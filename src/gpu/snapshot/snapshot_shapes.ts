@@ -84,7 +84,7 @@ export class SnapshotShapes implements Shapes {
   }
 
   list(machine: PickleMachine, kind: number, value: number, from: number, to: number): number {
-    const { kinds } = machine;
+    const { kinds } = machine.stack;
     const first = kinds[from] ?? 0;
     if (kind === Kind.record) {
       return this.#extendRecord(machine, value, from, to, "[");
@@ -142,7 +142,7 @@ export class SnapshotShapes implements Shapes {
 
   #stream(machine: PickleMachine): number {
     const at = this.#fields.at(KEY.stream);
-    const stream = machine.kinds[at] === Kind.number ? (machine.values[at] ?? 0) : 0;
+    const stream = machine.stack.kinds[at] === Kind.number ? (machine.stack.values[at] ?? 0) : 0;
     if (stream === this.#lastStream) {
       return this.#lastStreamRow;
     }
@@ -185,7 +185,7 @@ export class SnapshotShapes implements Shapes {
     const isOther = action === GpuAction.other;
     const row = events.append();
     const { piece } = events;
-    const { kinds, values } = machine;
+    const { kinds, values } = machine.stack;
     piece.action[row] = action;
     if (!isOther || fields.has(address)) {
       piece.address[row] = values[fields.sizeAt(machine, address)] ?? 0;
@@ -331,16 +331,16 @@ export class SnapshotShapes implements Shapes {
 
   #frames(m: PickleMachine, kind: number, value: number, from: number, to: number): number {
     for (let at = from; at < to; at++) {
-      if (m.kinds[at] !== Kind.frame) {
+      if (m.stack.kinds[at] !== Kind.frame) {
         throw m.damaged("a stack contains something that is not a frame");
       }
     }
     // Python writes a list of more than 1,000 items in batches.
     const before = kind === Kind.stack ? this.stacks.framesOf(value) : [];
     if (before.length === 0) {
-      this.result = this.stacks.stack(m.values, from, to);
+      this.result = this.stacks.stack(m.stack.values, from, to);
     } else {
-      const whole = [...before, ...m.values.subarray(from, to)];
+      const whole = [...before, ...m.stack.values.subarray(from, to)];
       if (whole.length > 100_000) {
         throw tooLarge(`a stack in ${m.path}`, "100,000 frames");
       }
@@ -350,15 +350,15 @@ export class SnapshotShapes implements Shapes {
   }
 
   #rowList(m: PickleMachine, kind: number, value: number, from: number, to: number): number {
-    const rowKind = m.kinds[from] ?? 0;
+    const rowKind = m.stack.kinds[from] ?? 0;
     const before = kind === Kind.rows ? itemAt(this.#ranges, value) : undefined;
-    const first = before?.first ?? m.values[from] ?? 0;
+    const first = before?.first ?? m.stack.values[from] ?? 0;
     const known = before?.count ?? 0;
     if ((kind !== Kind.openList && before === undefined) || (before && before.kind !== rowKind)) {
       throw m.damaged("a list mixes values of different kinds");
     }
     for (let at = from; at < to; at++) {
-      if (m.kinds[at] !== rowKind || m.values[at] !== first + known + at - from) {
+      if (m.stack.kinds[at] !== rowKind || m.stack.values[at] !== first + known + at - from) {
         throw m.damaged("a list's rows are out of order");
       }
     }
@@ -372,7 +372,7 @@ export class SnapshotShapes implements Shapes {
     const lists: RowRange[] = [];
     for (let at = from; at < to; at++) {
       // A list of other lists is not a trace and must not be taken for one.
-      const range = this.rangeOf(m.kinds[at] ?? 0, m.values[at] ?? 0, Kind.event);
+      const range = this.rangeOf(m.stack.kinds[at] ?? 0, m.stack.values[at] ?? 0, Kind.event);
       lists.push(range ?? { kind: Kind.event, first: 0, count: 0 });
     }
     if (lists.length > MOST_DEVICES) {
