@@ -150,6 +150,10 @@ export class PickleMachine {
         break;
       }
       this.#at = at;
+      if (top === kinds.length) {
+        stack.grow();
+        ({ kinds, values } = stack);
+      }
       // Most opcodes push one value.
       let kind: number = Kind.number;
       let value = 0;
@@ -177,13 +181,17 @@ export class PickleMachine {
         case LONG1: {
           const length = bytes[next] ?? 0;
           next += 1 + length;
-          if (next <= end) {
-            value =
-              length > 4 && length <= 8
-                ? upperHalf(view, at + 6, next) * 2 ** 32 + view.getUint32(at + 2, true)
-                : longOf(view, at + 2, next);
+          if (next > end) {
+            break;
           }
-          break;
+          // Not by way of `value`: a variable that holds integers and doubles is allocated for each double.
+          kinds[top] = Kind.number;
+          values[top++] =
+            length > 4 && length <= 8
+              ? upperHalf(view, at + 6, next) * 2 ** 32 + view.getUint32(at + 2, true)
+              : longOf(view, at + 2, next);
+          at = next;
+          continue;
         }
         case BININT:
           value = view.getInt32(next, true);
@@ -247,10 +255,6 @@ export class PickleMachine {
       }
       if (next > end) {
         break;
-      }
-      if (top === kinds.length) {
-        stack.grow();
-        ({ kinds, values } = stack);
       }
       kinds[top] = kind;
       values[top++] = value;

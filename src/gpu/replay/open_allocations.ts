@@ -1,11 +1,12 @@
 /** Allocations during backward replay: the current ones by address, and all lifetimes. */
 
-import { float64At, int32At, uint32At } from "../../model/base/columns.js";
+import { float64At, int32At, uint16At, uint32At } from "../../model/base/columns.js";
 import type { Address, Bytes } from "../../model/base/units.js";
 import type { GpuAllocationColumns } from "../../model/gpu/gpu_replay.js";
 import { BlockState, type GpuSnapshot } from "../../model/gpu/gpu_snapshot.js";
 import { PieceTable, rowInPiece } from "../snapshot/piece_table.js";
 import { AddressMap } from "./address_map.js";
+import { roundingOf } from "./block_size.js";
 
 const BEFORE_TRACE = -1;
 /** In the column `freed`: its free_completed was seen, but not yet its free_requested. */
@@ -25,18 +26,23 @@ export class OpenAllocations {
     pool: new Uint32Array(rows),
   }));
 
+  readonly #rounded: (size: Bytes) => Bytes;
+
+  /** @param trace the rows of its events */
   constructor(
-    readonly events: number,
-    readonly rounded: (size: Bytes) => Bytes,
-  ) {}
+    readonly snapshot: GpuSnapshot,
+    readonly trace: { readonly first: number; readonly count: number },
+  ) {
+    this.#rounded = roundingOf(snapshot.settings);
+  }
 
   /** A block of the snapshot that is in use at the end. */
   heldAtEnd(
-    { blocks }: GpuSnapshot,
     block: number,
     { stream, pool }: { readonly stream: number; readonly pool: number },
     state: number,
   ): void {
+    const { blocks } = this.snapshot;
     const address = float64At(blocks.address, block);
     this.#held.set(address, this.#rows.length);
     const row = this.#rows.append();
@@ -45,8 +51,8 @@ export class OpenAllocations {
     piece.size[row] = float64At(blocks.requested, block);
     piece.blockSize[row] = float64At(blocks.size, block);
     piece.start[row] = BEFORE_TRACE;
-    piece.freed[row] = state === BlockState.pendingFree ? AWAITED : this.events;
-    piece.end[row] = this.events;
+    piece.freed[row] = state === BlockState.pendingFree ? AWAITED : this.trace.count;
+    piece.end[row] = this.trace.count;
     piece.stack[row] = uint32At(blocks.stack, block);
     piece.stream[row] = stream;
     piece.pool[row] = pool;
@@ -71,26 +77,24 @@ export class OpenAllocations {
     return true;
   }
 
-  add(freed: {
-    readonly address: Address;
-    readonly size: Bytes;
-    readonly event: number;
-    readonly requestedFree: boolean;
-    readonly stream: number;
-    readonly pool: number;
-  }): void {
-    this.#held.set(freed.address, this.#rows.length);
+  /** An allocation that ends with `event`. */
+  add(event: number, requestedFree: boolean, pool: number): void {
+    const { events } = this.snapshot;
+    const freed = this.trace.first + event;
+    const address = float64At(events.address, freed);
+    const size = float64At(events.size, freed);
+    this.#held.set(address, this.#rows.length);
     const row = this.#rows.append();
     const { piece } = this.#rows;
-    piece.address[row] = freed.address;
-    piece.size[row] = freed.size;
-    piece.blockSize[row] = this.rounded(freed.size);
+    piece.address[row] = address;
+    piece.size[row] = size;
+    piece.blockSize[row] = this.#rounded(size);
     piece.start[row] = BEFORE_TRACE;
-    piece.freed[row] = freed.requestedFree ? freed.event : AWAITED;
-    piece.end[row] = freed.event;
+    piece.freed[row] = requestedFree ? event : AWAITED;
+    piece.end[row] = event;
     piece.stack[row] = 0;
-    piece.stream[row] = freed.stream;
-    piece.pool[row] = freed.pool;
+    piece.stream[row] = uint16At(events.stream, freed);
+    piece.pool[row] = pool;
   }
 
   /** @returns its bytes; undefined if nothing is held there. */
@@ -115,7 +119,7 @@ export class OpenAllocations {
     for (let row = 0; row < length; row++) {
       if (freed[row] === AWAITED) {
         // The program freed it before the trace began, or the entry was lost.
-        freed[row] = end[row] === this.events ? BEFORE_TRACE : int32At(end, row);
+        freed[row] = end[row] === this.trace.count ? BEFORE_TRACE : int32At(end, row);
       }
     }
     return columns;

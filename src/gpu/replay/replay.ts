@@ -23,7 +23,6 @@ import {
   HOST_MEMORY,
   traceOf,
 } from "../../model/gpu/gpu_snapshot.js";
-import { roundingOf } from "./block_size.js";
 import { OpenAllocations } from "./open_allocations.js";
 import { OpenRanges } from "./open_ranges.js";
 
@@ -64,7 +63,7 @@ class BackwardReplay {
     this.#count = count;
     this.#requested = new Float64Array(count + 1);
     this.#reserved = new Float64Array(count + 1);
-    this.#allocations = new OpenAllocations(count, roundingOf(snapshot.settings));
+    this.#allocations = new OpenAllocations(snapshot, { first, count });
   }
 
   run(): GpuReplay {
@@ -130,7 +129,7 @@ class BackwardReplay {
         const state = uint8At(blocks.state, block);
         if (state !== BlockState.inactive) {
           requested += float64At(blocks.requested, block);
-          this.#allocations.heldAtEnd(this.snapshot, block, range, state);
+          this.#allocations.heldAtEnd(block, range, state);
         }
       }
       if (at !== address + size) {
@@ -220,20 +219,12 @@ class BackwardReplay {
   #appear(event: number, row: number, requestedFree: boolean): void {
     const { events } = this.snapshot;
     const address = float64At(events.address, row);
-    const size = float64At(events.size, row);
     const range = this.#ranges.holding(address);
     if (range === undefined) {
       this.#report(event, address, "freed in memory that no segment holds");
     }
-    this.#allocations.add({
-      address,
-      size,
-      event,
-      requestedFree,
-      stream: uint16At(events.stream, row),
-      pool: uint32At(events.pool, row) || (range?.pool ?? 0),
-    });
-    addAt(this.#requested, event, size);
+    this.#allocations.add(event, requestedFree, uint32At(events.pool, row) || (range?.pool ?? 0));
+    addAt(this.#requested, event, float64At(events.size, row));
   }
 
   #undoGivenBack(event: number, row: number): void {

@@ -42,8 +42,13 @@ export class DictionaryFields {
     this.#values = machine.stack.values;
     this.#from = from;
     if (!this.#fits(this.#layout, to)) {
-      this.#layout = this.#layouts.find((layout) => this.#fits(layout, to)) ?? this.#newLayout(to);
+      this.#layout = this.#knownLayout(to) ?? this.#newLayout(to);
     }
+  }
+
+  /** Not a part of {@link read}, whose variables a closure would move to the heap. */
+  #knownLayout(to: number): Layout | undefined {
+    return this.#layouts.find((layout) => this.#fits(layout, to));
   }
 
   #fits({ keys }: Layout, to: number): boolean {
