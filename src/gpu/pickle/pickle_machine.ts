@@ -31,7 +31,6 @@ import { BOTTOM, TokenStack } from "./token_stack.js";
 
 // As constants of this module, because a property of an imported object is read again for each case of the switch.
 const {
-  BINFLOAT,
   BINGET,
   BININT,
   BININT1,
@@ -44,9 +43,6 @@ const {
   LONG_BINGET,
   MARK,
   MEMOIZE,
-  NEWFALSE,
-  NEWTRUE,
-  NONE,
   SHORT_BINUNICODE,
   STOP,
 } = Opcode;
@@ -109,9 +105,10 @@ export class PickleMachine {
         this.#rest = NOTHING;
       }
     }
-    if (!this.ended) {
+    if (!this.ended && this.#rest.length === 0) {
       const last = piece.subarray(from);
-      this.#rest = last.slice(this.#run(last));
+      // A copy, which a Buffer's slice is not.
+      this.#rest = new Uint8Array(last.subarray(this.#run(last)));
     }
   }
 
@@ -154,7 +151,7 @@ export class PickleMachine {
         stack.grow();
         ({ kinds, values } = stack);
       }
-      // Most opcodes push one value.
+      // Most push one value.
       let kind: number = Kind.number;
       let value = 0;
       let next = at + 1;
@@ -205,18 +202,6 @@ export class PickleMachine {
           value = view.getUint16(next, true);
           next += 2;
           break;
-        case BINFLOAT:
-          value = view.getFloat64(next, false);
-          next += 8;
-          break;
-        case NEWTRUE:
-        case NEWFALSE:
-          kind = Kind.boolean;
-          value = opcode === NEWTRUE ? 1 : 0;
-          break;
-        case NONE:
-          kind = Kind.none;
-          break;
         case SHORT_BINUNICODE:
         case BINUNICODE:
         case BINUNICODE8: {
@@ -265,7 +250,7 @@ export class PickleMachine {
     return at;
   }
 
-  /** The opcodes that do more than push a value. @param operand where it begins @returns where the next one begins */
+  /** The other opcodes. @param operand where it begins @returns where the next one begins */
   #build(opcode: number, view: DataView, operand: number): number {
     const next = operand + (OPERAND_BYTES[opcode] ?? 0);
     switch (opcode) {
@@ -284,6 +269,16 @@ export class PickleMachine {
         break;
       case Opcode.APPEND:
         this.#fill(this.stack.top - 1, Kind.openList);
+        break;
+      case Opcode.BINFLOAT:
+        this.stack.push(Kind.number, view.getFloat64(operand, false));
+        break;
+      case Opcode.NEWTRUE:
+      case Opcode.NEWFALSE:
+        this.stack.push(Kind.boolean, opcode === Opcode.NEWTRUE ? 1 : 0);
+        break;
+      case Opcode.NONE:
+        this.stack.push(Kind.none, 0);
         break;
       case Opcode.BINPUT:
         this.#put(this.stack.top - 1, view.getUint8(operand));

@@ -1,6 +1,17 @@
 /** Reading what is a snapshot, and refusing in one line what is none. */
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -92,6 +103,15 @@ describe("a snapshot", () => {
       float64At(replay.requested, replay.events),
       float64At(replay.reserved, replay.events),
     ]).toEqual([401, 248_471_421, 880_803_840]);
+  });
+
+  test("may come from a pipe that stays open", async () => {
+    const pipe = join(folder, "pipe");
+    execFileSync("mkfifo", [pipe]);
+    const writer = openSync(pipe, constants.O_RDWR);
+    writeSync(writer, pickle(snapshotOf([randomWorkload(2, { events: 12 }).allocator], "plain")));
+    expect((await readSnapshot(pipe)).events.length).toBeGreaterThan(10);
+    closeSync(writer);
   });
 
   test("may be the plain list from memory_snapshot(), or empty", async () => {
@@ -292,6 +312,19 @@ describe("one line for", () => {
     mkdirSync(join(folder, "inside"));
     await expect(readSnapshot(join(folder, "inside"))).rejects.toMatchObject({ id: "TM-E004" });
     await expect(readSnapshot(join(folder, "missing"))).rejects.toMatchObject({ id: "TM-E003" });
+  });
+
+  test("a file is closed again, also if it is refused", async () => {
+    const before = readdirSync("/proc/self/fd").length;
+    for (const content of [
+      bytes,
+      bytes.subarray(0, 100),
+      "text",
+      gzipSync(bytes).subarray(0, 2000),
+    ]) {
+      await readSnapshot(fileOf(content)).catch(() => undefined);
+    }
+    expect(readdirSync("/proc/self/fd").length).toBe(before);
   });
 
   test("a snapshot truncated anywhere", async () => {
