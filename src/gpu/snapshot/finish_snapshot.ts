@@ -5,7 +5,8 @@ import { type GpuSnapshot, HOST_MEMORY } from "../../model/gpu/gpu_snapshot.js";
 import type { PickleMachine } from "../pickle/pickle_machine.js";
 import { Kind } from "../pickle/token.js";
 import { rowInPiece } from "./piece_table.js";
-import type { Parts, RowRange } from "./snapshot_parts.js";
+import type { RowRange } from "./row_lists.js";
+import type { Parts } from "./snapshot_parts.js";
 import type { SnapshotShapes } from "./snapshot_shapes.js";
 
 export function finishSnapshot(machine: PickleMachine, shapes: SnapshotShapes): GpuSnapshot {
@@ -34,7 +35,7 @@ export function finishSnapshot(machine: PickleMachine, shapes: SnapshotShapes): 
 /** The outermost dictionary, or the list of segments that torch.cuda.memory_snapshot() gives. */
 function partsOf(machine: PickleMachine, shapes: SnapshotShapes): Parts {
   const { kind, value } = machine.finish();
-  const segments = kind === Kind.rows ? shapes.rangeOf(kind, value, Kind.segment) : undefined;
+  const segments = kind === Kind.rows ? shapes.lists.rangeOf(kind, value, Kind.segment) : undefined;
   const parts = kind === Kind.snapshot ? shapes.parts : undefined;
   if (parts !== undefined) {
     return parts;

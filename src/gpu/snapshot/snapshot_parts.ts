@@ -3,13 +3,8 @@
 import type { PickleMachine } from "../pickle/pickle_machine.js";
 import { Kind } from "../pickle/token.js";
 import type { DictionaryFields } from "./dictionary_fields.js";
+import type { RowLists, RowRange } from "./row_lists.js";
 import { KEY, KEYS } from "./snapshot_keys.js";
-
-export interface RowRange {
-  readonly kind: number;
-  readonly first: number;
-  readonly count: number;
-}
 
 /** The parts that the outermost dictionary names. */
 export interface Parts {
@@ -21,12 +16,6 @@ export interface Parts {
   readonly annotations: RowRange;
   /** String id of JSON; 0 if there is none. */
   readonly settings: number;
-}
-
-/** Resolves tokens of row lists. */
-interface RowLists {
-  rangeOf(kind: number, value: number, rows: number): RowRange | undefined;
-  tracesOf(value: number): readonly RowRange[];
 }
 
 export function readParts(

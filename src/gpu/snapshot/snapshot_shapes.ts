@@ -11,7 +11,7 @@
  *   segments | device_traces          snapshot; host_segments and host_traces are pinned memory
  *   anything else                     record: its JSON as one interned string
  */
-import { float64At, itemAt, uint32At } from "../../model/base/columns.js";
+import { float64At, uint32At } from "../../model/base/columns.js";
 import { tooLarge } from "../../model/errors/errors.js";
 import { BlockState, GpuAction } from "../../model/gpu/gpu_snapshot.js";
 import { type Bracket, JsonRecords } from "../pickle/json_records.js";
@@ -20,14 +20,13 @@ import { StringPool } from "../pickle/string_pool.js";
 import { Kind } from "../pickle/token.js";
 import { DictionaryFields } from "./dictionary_fields.js";
 import { rowInPiece } from "./piece_table.js";
+import { MOST_DEVICES, RowLists } from "./row_lists.js";
 import { Form, KEY } from "./snapshot_keys.js";
-import { type Parts, type RowRange, readParts } from "./snapshot_parts.js";
+import { type Parts, readParts } from "./snapshot_parts.js";
 import { actionOf, SnapshotRows, stateOf } from "./snapshot_rows.js";
 import { StackTable } from "./stack_table.js";
 
 const MOST_STREAMS = 65_536;
-/** Most devices, each of which is replayed separately: more than any host has, but few enough to finish in time. */
-const MOST_DEVICES = 1024;
 const MOST_UNKNOWN = 20;
 
 export class SnapshotShapes implements Shapes {
@@ -35,14 +34,15 @@ export class SnapshotShapes implements Shapes {
   readonly strings = new StringPool();
   readonly stacks = new StackTable();
   readonly rows = new SnapshotRows();
+  readonly lists = new RowLists();
   readonly streams = new Map<number, number>();
   readonly unknownActions = new Set<string>();
   parts: Parts | undefined;
+  /** The frame that joins a backward pass to its forward pass. */
+  #backward: number | undefined;
   /** The last key and value of `streams`: most entries have the same. */
   #lastStream = Number.NaN;
   #lastStreamRow = 0;
-  readonly #ranges: RowRange[] = [];
-  readonly #traces: RowRange[][] = [];
   readonly #fields = new DictionaryFields(this.strings);
   /** By string id. */
   readonly #actions = new Map<number, GpuAction>();
@@ -93,7 +93,8 @@ export class SnapshotShapes implements Shapes {
       return this.#frames(machine, kind, value, from, to);
     }
     if (first >= Kind.event && first <= Kind.annotation) {
-      return this.#rowList(machine, kind, value, from, to);
+      this.result = this.lists.addRows(machine, kind, value, from, to);
+      return Kind.rows;
     }
     if (kind !== Kind.openList) {
       throw machine.damaged("a list mixes values of different kinds");
@@ -102,25 +103,15 @@ export class SnapshotShapes implements Shapes {
     for (let at = from; at < to && nested; at++) {
       nested = kinds[at] === Kind.rows || kinds[at] === Kind.openList;
     }
-    return nested ? this.#traceLists(machine, from, to) : this.#record(machine, from, to, "[");
+    if (!nested) {
+      return this.#record(machine, from, to, "[");
+    }
+    this.result = this.lists.addTraces(machine, from, to);
+    return Kind.traces;
   }
 
   tuple(machine: PickleMachine, from: number, to: number): number {
     return this.#record(machine, from, to, "[");
-  }
-
-  /** The range of rows that a token stands for; an empty one for an empty list or none. */
-  rangeOf(kind: number, value: number, rows: number): RowRange | undefined {
-    if (kind === Kind.openList || kind === Kind.none) {
-      return { kind: rows, first: 0, count: 0 };
-    }
-    const range = kind === Kind.rows ? this.#ranges[value] : undefined;
-    return range?.kind === rows ? range : undefined;
-  }
-
-  /** The row ranges that a token of `Kind.traces` stands for. */
-  tracesOf(value: number): readonly RowRange[] {
-    return itemAt(this.#traces, value);
   }
 
   // --- dictionaries ----------------------------------------------------------------------------
@@ -129,15 +120,15 @@ export class SnapshotShapes implements Shapes {
   #stack(): number {
     const stack = this.#stackAt(KEY.frames);
     const forward = this.#stackAt(KEY.forward_frames);
-    return forward === 0 ? stack : this.stacks.joined(stack, this.#backwardFrame(), forward);
+    if (forward === 0) {
+      return stack;
+    }
+    this.#backward ??= this.stacks.frame(this.strings.internText("backward"), 0, 0);
+    return this.stacks.joined(stack, this.#backward, forward);
   }
 
   #stackAt(key: number): number {
     return this.#fields.kind(key) === Kind.stack ? this.#fields.value(key) : 0;
-  }
-
-  #backwardFrame(): number {
-    return this.stacks.frame(this.strings.internText("backward"), 0, 0);
   }
 
   #stream(machine: PickleMachine): number {
@@ -235,7 +226,11 @@ export class SnapshotShapes implements Shapes {
   #segment(machine: PickleMachine): number {
     const { segments } = this.rows;
     const blocks = this.#fields.has(KEY.blocks)
-      ? this.rangeOf(this.#fields.kind(KEY.blocks), this.#fields.value(KEY.blocks), Kind.block)
+      ? this.lists.rangeOf(
+          this.#fields.kind(KEY.blocks),
+          this.#fields.value(KEY.blocks),
+          Kind.block,
+        )
       : { first: 0, count: 0 };
     if (blocks === undefined) {
       throw machine.damaged("a segment's blocks have another type");
@@ -276,7 +271,11 @@ export class SnapshotShapes implements Shapes {
     let stack = this.#stack();
     let requested = this.#fields.numberOr(KEY.requested_size, Number.NaN);
     const newest = this.#fields.has(KEY.history)
-      ? this.rangeOf(this.#fields.kind(KEY.history), this.#fields.value(KEY.history), Kind.history)
+      ? this.lists.rangeOf(
+          this.#fields.kind(KEY.history),
+          this.#fields.value(KEY.history),
+          Kind.history,
+        )
       : undefined;
     if (newest !== undefined && newest.count > 0) {
       const piece = histories.pieceOf(newest.first);
@@ -322,7 +321,7 @@ export class SnapshotShapes implements Shapes {
   }
 
   #snapshot(machine: PickleMachine): number {
-    this.parts = readParts(this.#fields, machine, this);
+    this.parts = readParts(this.#fields, machine, this.lists);
     this.result = 0;
     return Kind.snapshot;
   }
@@ -347,39 +346,6 @@ export class SnapshotShapes implements Shapes {
       this.result = this.stacks.stack(whole, 0, whole.length);
     }
     return Kind.stack;
-  }
-
-  #rowList(m: PickleMachine, kind: number, value: number, from: number, to: number): number {
-    const rowKind = m.stack.kinds[from] ?? 0;
-    const before = kind === Kind.rows ? itemAt(this.#ranges, value) : undefined;
-    const first = before?.first ?? m.stack.values[from] ?? 0;
-    const known = before?.count ?? 0;
-    if ((kind !== Kind.openList && before === undefined) || (before && before.kind !== rowKind)) {
-      throw m.damaged("a list mixes values of different kinds");
-    }
-    for (let at = from; at < to; at++) {
-      if (m.stack.kinds[at] !== rowKind || m.stack.values[at] !== first + known + at - from) {
-        throw m.damaged("a list's rows are out of order");
-      }
-    }
-    const range = { kind: rowKind, first, count: known + to - from };
-    this.result = before === undefined ? this.#ranges.push(range) - 1 : value;
-    this.#ranges[this.result] = range;
-    return Kind.rows;
-  }
-
-  #traceLists(m: PickleMachine, from: number, to: number): number {
-    const lists: RowRange[] = [];
-    for (let at = from; at < to; at++) {
-      // A list of other lists is not a trace and must not be taken for one.
-      const range = this.rangeOf(m.stack.kinds[at] ?? 0, m.stack.values[at] ?? 0, Kind.event);
-      lists.push(range ?? { kind: Kind.event, first: 0, count: 0 });
-    }
-    if (lists.length > MOST_DEVICES) {
-      throw tooLarge(`the number of devices in ${m.path}`, String(MOST_DEVICES));
-    }
-    this.result = this.#traces.push(lists) - 1;
-    return Kind.traces;
   }
 
   #record(machine: PickleMachine, from: number, to: number, open: Bracket): number {
