@@ -33,6 +33,22 @@ describe("two causes", () => {
     expect(diagnosed(text).suspects.map(({ stack }) => stack[0]?.function)).toEqual(["record"]);
   });
 
+  test.each([
+    ["is full", 30, /^cache \(app\.py:\d+\) filled to 60 MiB and no longer grows\.$/],
+    ["still rises slowly", 48, /^cache \(app\.py:\d+\) /],
+  ])("a cache without a bound that %s is listed beside the leak", (_what, fullAt, sentence) => {
+    const text = `anonRssBytes 40 + 1.2/s\n${leak(0.6)}\nsite cache fills 60 by ${fullAt}s`;
+    const { alsoFound = [] } = diagnosed(text);
+    expect(kinds(text)).toEqual(["python-leak", "cache-plateau"]);
+    expect(alsoFound[0]?.summary).toMatch(sentence);
+    expect(alsoFound[0]?.share).toBeGreaterThan(0.3);
+  });
+
+  test("what was loaded before growth is measured is not part of the growth", () => {
+    const text = `anonRssBytes 60 + 0.6/s\n${leak(0.6)}\nsite cache fills 20 by 5s`;
+    expect(kinds(text)).toEqual(["python-leak"]);
+  });
+
   test("most of the growth is free memory in the allocator, even if a small container grows as well", () => {
     const text = "anonRssBytes 40 + 2/s\nsite record keeps 0.3/s\nsite work churns 10";
     expect(kinds(text)).toEqual(["allocator-retention", "python-leak"]);

@@ -4,6 +4,7 @@
  * first, and later ones count only the rest.
  */
 import type { AlsoFoundJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
+import { filledSites, filledText } from "../causes/filled_sites.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
 import { isFirm } from "../series/growth.js";
@@ -71,31 +72,56 @@ export function mainCause(causes: readonly Cause[]): Cause | null {
   return surest && largest && largest.slope > OUTWEIGHS * surest.slope ? largest : (surest ?? null);
 }
 
+/** One row of the list, before its share is known. */
+interface Row {
+  readonly kind: VerdictKind;
+  readonly slope: number;
+  readonly summary: string;
+}
+
 /** The other causes of at least 10 % of the growth, largest first, including caches that fill in addition to a leak. */
 export function alsoFound(
   causes: readonly Cause[],
   main: Cause,
-  { bounded, total }: Observations,
+  observations: Observations,
 ): AlsoFoundJson[] {
-  const filling = bounded.map(({ suspect }) => suspect);
-  const rows: { kind: VerdictKind; slope: number; suspects: readonly SiteJudgement[] }[] = causes
+  const { total } = observations;
+  const others = causes
     .filter((cause) => cause !== main && cause.finding.kind !== main.finding.kind)
-    .map(({ finding, slope, suspects }) => ({ kind: finding.kind, slope, suspects }));
-  if (filling.length > 0) {
-    const slope = filling.reduce((sum, suspect) => sum + suspect.slope, 0);
-    rows.push({ kind: "cache-plateau", slope, suspects: filling });
-  }
+    .map(({ finding: { kind }, slope, suspects }) => rowOf(kind, slope, suspects));
+  const accused = new Set(causes.flatMap(({ suspects }) => suspects.map(({ site }) => site.key)));
+  const rows = [...others, ...caches(observations, accused)];
   const explained = rows.reduce((sum, { slope }) => sum + slope, main.slope);
   const all = Math.max(explained, isFirm(total) ? total.slope : 0);
   return (
     rows
-      .map(({ kind, slope, suspects }) => ({
+      .map(({ kind, slope, summary }) => ({
         kind,
         share: all > 0 ? Math.round((slope / all) * 100) / 100 : 0,
-        summary: causeSentence(kind, suspects, slope),
+        summary,
       }))
       // Handles run out by number, however little memory they use.
       .filter(({ kind, share }) => share >= LEAST_SHARE || kind === "handle-leak")
       .sort((a, b) => b.share - a.share)
   );
+}
+
+/** Caches that fill beside the leak, as one row that names the largest: those with a bound, and those that level off. */
+function caches(observations: Observations, accused: ReadonlySet<string>): Row[] {
+  const bounded = observations.bounded.map(({ suspect }) => suspect);
+  const filled = filledSites(observations)
+    .filter(({ judgement }) => !accused.has(judgement.site.key) && !bounded.includes(judgement))
+    .sort((a, b) => b.slope - a.slope);
+  const ofBounded = bounded.reduce((sum, { slope }) => sum + slope, 0);
+  const ofFilled = filled.reduce((sum, { slope }) => sum + slope, 0);
+  const [largest] = filled;
+  if (largest === undefined || ofBounded > ofFilled) {
+    return bounded.length === 0 ? [] : [rowOf("cache-plateau", ofBounded + ofFilled, bounded)];
+  }
+  const summary = filledText(largest);
+  return [{ kind: "cache-plateau", slope: ofBounded + ofFilled, summary }];
+}
+
+function rowOf(kind: VerdictKind, slope: number, suspects: readonly SiteJudgement[]): Row {
+  return { kind, slope, summary: causeSentence(kind, suspects, slope) };
 }

@@ -11,6 +11,7 @@ import type {
 } from "../../model/documents/diagnosis_document.js";
 import type { LedgerPartName } from "../../model/profile/ledger.js";
 import { ledgerMetric } from "../../model/profile/series.js";
+import { growingChildren, whichChildrenGrow } from "../causes/growing_children.js";
 import type { Evidence } from "../evidence/evidence.js";
 import type { Observations, ProcessObservation } from "../evidence/observations.js";
 import { measureName } from "../series/total_growth.js";
@@ -93,7 +94,9 @@ export function summaryOf(
 ): string {
   const { bounded } = observations;
   const [first] = accused;
-  const parts = [WHAT[kind]];
+  const parts = [
+    kind === "child-growth" ? whichChildrenGrow(growingChildren(observations)) : WHAT[kind],
+  ];
   const [filling] = bounded;
   if (kind === "cache-plateau" && filling && filling.holder.entries < filling.bound) {
     parts[0] = "A cache is filling up to its bound";

@@ -1,0 +1,67 @@
+/** The child processes that grow, and how many ran long enough to be judged. */
+import type { Observations, ProcessObservation } from "../evidence/observations.js";
+import type { SiteJudgement } from "../sites/suspects.js";
+
+/** A worker stands out if it grows this many times faster than the next one. */
+const STANDS_OUT = 3;
+const FEWEST_SIBLINGS = 3;
+
+export interface GrowingChildren {
+  /** Number of child processes that ran long enough to be judged. */
+  readonly judged: number;
+  /** The fastest first. */
+  readonly growing: readonly ProcessObservation[];
+  /** Suspects in child processes. */
+  readonly suspects: readonly SiteJudgement[];
+  /** The one of at least three that grows by far the most; null if there is none. */
+  readonly odd: ProcessObservation | null;
+}
+
+export function growingChildren({
+  processes,
+  suspects,
+  evidence,
+}: Pick<Observations, "processes" | "suspects" | "evidence">): GrowingChildren {
+  const children = processes.filter(({ isTarget }) => !isTarget);
+  const inChildren = suspects.filter(({ site }) => site.pid !== evidence.target.pid);
+  const growing = children
+    .filter(
+      (child) =>
+        child.grows("anonRssBytes") || inChildren.some(({ site }) => site.pid === pidOf(child)),
+    )
+    .sort((a, b) => slopeOf(b) - slopeOf(a));
+  const [first, second] = growing;
+  const standsOut =
+    first !== undefined &&
+    children.length >= FEWEST_SIBLINGS &&
+    slopeOf(first) > STANDS_OUT * (second ? slopeOf(second) : 0);
+  return {
+    judged: children.length,
+    growing,
+    suspects: inChildren,
+    odd: standsOut ? first : null,
+  };
+}
+
+/**
+ * "Child process 43 grows", "One of 4 child processes grows, process 43", "2 of 4 child processes grow": of those that ran
+ * long enough to be judged.
+ */
+export function whichChildrenGrow({ judged, growing, odd }: GrowingChildren): string {
+  const [first] = growing;
+  const name = first === undefined ? "" : ` ${pidOf(first)}`;
+  if (judged <= 1) {
+    return `Child process${name} grows`;
+  }
+  if (growing.length === 1) {
+    return `One of ${judged} child processes grows, process${name}`;
+  }
+  const many =
+    growing.length === judged
+      ? `All ${judged} child processes grow`
+      : `${growing.length} of ${judged} child processes grow`;
+  return odd === null ? many : `${many}, process ${pidOf(odd)} by far the fastest`;
+}
+
+const pidOf = ({ process }: ProcessObservation) => process.pid;
+const slopeOf = (child: ProcessObservation) => child.growth("anonRssBytes").slope;
