@@ -27,7 +27,7 @@ export {
 } from "./fleet/right_size.js";
 export { SHORT_LIFE_MS } from "./fleet/short_lives.js";
 export { processesForSites, processesToLookAt } from "./fleet/sites_wanted.js";
-export { assessGrowth } from "./series/growth.js";
+export { assessGrowth, doubtAbout } from "./series/growth.js";
 export { readingsAtWork } from "./series/readings.js";
 export {
   isPassing,

@@ -99,13 +99,19 @@ function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
   }
 }
 
+const DOUBT = {
+  none: "",
+  small: ", too little to be certain",
+  past: ", but not certainly in the last third",
+} as const;
+
 /** Omitted for a run that is too short. */
 function printGrowth(screen: Screen, { series, pss }: SummaryJson): void {
   const measure = pss === undefined ? "" : "PSS ";
   const { growthLowBytesPerHour: low, growthHighBytesPerHour: high } = series;
   if (low !== undefined && high !== undefined) {
     printFacts(screen, "Growth", [
-      `${formatGrowthInterval(series.growthBytesPerHour, low, high)}${series.growthOfRss === true ? " of the sum of RSS" : ""}`,
+      `${formatGrowthInterval(series.growthBytesPerHour, low, high)}${series.growthOfRss === true ? " of the sum of RSS" : ""}${DOUBT[series.growthDoubt ?? "none"]}`,
       `${measure}minimum ${formatBytes(series.minBytes)}`,
       `${measure}baseline ${formatBytes(series.baselineBytes)}`,
     ]);

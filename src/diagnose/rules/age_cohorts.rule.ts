@@ -40,10 +40,12 @@ export const ageCohorts: Rule = {
     const keptBytes = same.reduce((sum, suspect) => sum + suspect.keptBytes, 0);
     // Growth that began during the window is faster at the end.
     const exceeds = isFirm(total) && kept > EXCEEDS * Math.max(total.slope, total.late.slope);
+    const measured = isFirm(total) || total.shape === "short";
+    const base = exceeds || !measured ? "what all sites keep" : "the growth";
     const rate =
       windowMs < SHORTEST_WINDOW_MS
         ? ""
-        : `, ${formatSlopeBriefly(ofPlace)}, ${formatShare(ofPlace / all)} of ${exceeds ? "what all sites keep" : "the growth"}`;
+        : `, ${formatSlopeBriefly(ofPlace)}, ${formatShare(ofPlace / all)} of ${base}`;
     return {
       says: "leak",
       kind: "python-leak",

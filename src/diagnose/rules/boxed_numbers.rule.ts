@@ -1,7 +1,7 @@
 import { formatBytesBriefly } from "../../model/base/numbers.js";
+import type { AdviceJson } from "../../model/documents/diagnosis_document.js";
 import type { Observations } from "../evidence/observations.js";
 import { headlineOf } from "../sites/headline_frame.js";
-import { adviceById } from "../wording/advice.js";
 import { frameText } from "../wording/words.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
@@ -27,16 +27,23 @@ export const boxedNumbers: Rule = {
     if (!found || found.bytes < Math.max(SMALLEST_BYTES, LEAST_SHARE * level)) {
       return null;
     }
-    const { where, bytes, objects } = found;
+    const { where, what, bytes, objects } = found;
+    const [now, packed] = [bytes, objects * ARRAY_BYTES].map(formatBytesBriefly);
+    const advice: AdviceJson = {
+      id: "TM-A080",
+      text: `Store ${what} in an array (array.array, NumPy, a tensor): as separate objects they take ${now}, in an array ${packed}.`,
+    };
     const finding: Finding = silent(
-      `${where}: ${Math.round(objects).toLocaleString("en-US")} numbers stored as separate objects take ${formatBytesBriefly(bytes)}; in an array they would take ${formatBytesBriefly(objects * ARRAY_BYTES)}.`,
+      `${where}: ${Math.round(objects).toLocaleString("en-US")} numbers stored as separate objects take ${now}; in an array they would take ${packed}.`,
     );
-    return { ...finding, beside: [adviceById("TM-A080")] };
+    return { ...finding, beside: [advice] };
   },
 };
 
 interface Boxed {
   readonly where: string;
+  /** As the object of a sentence. */
+  readonly what: string;
   readonly bytes: number;
   readonly objects: number;
 }
@@ -46,6 +53,7 @@ function bySite({ sites, evidence }: Observations): Boxed | undefined {
     .filter(({ site }) => site.domain === "python" && site.pid === evidence.target.pid)
     .map(({ site }) => ({
       where: frameText(headlineOf(site)),
+      what: `the numbers that ${frameText(headlineOf(site))} creates`,
       bytes: site.liveBytes.at(-1) ?? 0,
       objects: site.liveObjects,
     }))
@@ -61,6 +69,7 @@ function byCensus({ evidence }: Observations): Boxed | undefined {
     .filter(({ type }) => BOXED.has(type))
     .map(({ type, bytes, objects }) => ({
       where: `${type} objects`,
+      what: `the ${type} objects`,
       bytes: bytes.at(-1) ?? 0,
       objects: objects.at(-1) ?? 0,
     }))

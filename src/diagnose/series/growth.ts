@@ -176,6 +176,18 @@ export function isFirm(growth: Growth): boolean {
 }
 
 /**
+ * Why an interval above zero is not growth with certainty. `small`: the rise may be less than what counts in a window of
+ * this length. `past`: the last third may not rise. null: it is certain, or the interval includes zero.
+ */
+export function doubtAbout(growth: Growth): "small" | "past" | null {
+  const { shape, low, spanMs, level } = growth;
+  if (shape === "short" || low <= 0 || isFirm(growth)) {
+    return null;
+  }
+  return low * spanMs > smallestRise(spanMs, level) ? "past" : "small";
+}
+
+/**
  * Growth that is too slow to reach the threshold of the window, but even, precisely measured, and significant if
  * it continues for a day. The last third grows at about the same rate, so it is not the end of a start-up.
  */

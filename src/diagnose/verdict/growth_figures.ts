@@ -25,9 +25,12 @@ export function growthOf(
   if (decisive?.deviceSites !== undefined) {
     return deviceGrowth(decisive.deviceSites);
   }
-  const counted: Slope = isFirm(total)
-    ? total
-    : (decisive?.growth ?? (accused.length > 0 ? sumOf(accused) : total));
+  const ofSites = !isFirm(total) && decisive?.growth === undefined && accused.length > 0;
+  const counted: Slope = ofSites
+    ? sumOf(accused)
+    : isFirm(total)
+      ? total
+      : (decisive?.growth ?? total);
   const limits = target.readings("cgroupLimitBytes").values;
   const usage = target.readings("cgroupUsageBytes").values;
   const limitBytes = limits.at(-1) ?? 0;
@@ -42,6 +45,8 @@ export function growthOf(
     limitBytes,
     msToLimit: leaks && limitBytes > 0 ? Math.max(0, Math.round(left / counted.slope)) : 0,
     ...(perStep === null ? {} : { bytesPerStep: perStep }),
+    // Too short a window has no rate in the header.
+    ...(ofSites && total.shape !== "short" ? { ofLiveBytes: true as const } : {}),
   };
 }
 

@@ -135,12 +135,15 @@ export function summaryOf(
   return `${parts[0]}: ${parts.slice(1).join("; ")}.`;
 }
 
-/** The growth rate of the accused sites, followed by the rate of the whole program if that is much higher. */
+/** The growth rate of the accused sites, with their measure if it is not that of the header, or followed by the rate of the whole program if that is much higher. */
 function rateOf(
   kind: VerdictKind,
   accused: readonly SiteJudgement[],
-  { bytesPerHour }: DiagnosisJson["growth"],
+  { bytesPerHour, ofLiveBytes }: DiagnosisJson["growth"],
 ): string {
+  if (ofLiveBytes) {
+    return `live bytes grow by ${formatBytesBriefly(bytesPerHour)}/h`;
+  }
   const own = accused.reduce((sum, { slope }) => sum + slope, 0);
   const whole = `${formatBytesBriefly(bytesPerHour)}/h`;
   return KEPT_BY_SITES.has(kind) && own > 0 && own * MS_PER_HOUR < MOST_OF_GROWTH * bytesPerHour

@@ -1,4 +1,5 @@
 import {
+  doubtAbout,
   isPassing,
   levelAtEnd,
   membersOf,
@@ -313,6 +314,7 @@ function growthOf(recording: Recording): SummaryJson["series"] {
     };
   }
   const { readings, shape, ...growth } = known;
+  const doubt = doubtAbout(known);
   const { values, baseline } = shownReadings(recording, known);
   return {
     startBytes: values[0] ?? 0,
@@ -328,6 +330,7 @@ function growthOf(recording: Recording): SummaryJson["series"] {
     ...(known.end.metric === "treePssBytes" && known.metric !== "treePssBytes"
       ? { growthOfRss: true as const }
       : {}),
+    ...(doubt === null ? {} : { growthDoubt: doubt }),
     points: readings.values.length,
     treePssBytes: lastPss(recording.series?.[0]) ?? 0,
   };

@@ -190,6 +190,11 @@ export interface DiagnosisJson {
     msToLimit: Millis;
     /** Bytes per step if the program marks steps; otherwise absent. */
     bytesPerStep?: Bytes;
+    /**
+     * Set if these are the suspects' live bytes, because the readings of the whole tree do not show growth with certainty:
+     * the header then has another rate, or none.
+     */
+    ofLiveBytes?: true;
   };
   /**
    * The parts of memory that grow: parts as in `tidemark.ledger/1` if there are enough ledgers to measure

@@ -190,6 +190,11 @@ export interface SummaryJson {
     growthHighBytesPerHour?: number;
     /** Present if the other figures are PSS, but the rate is that of the sum of RSS: PSS was read too rarely. */
     growthOfRss?: true;
+    /**
+     * Present if the interval excludes zero, but no verdict relies on the growth. `small`: it may be less than what counts in
+     * a window of this length. `past`: the last third of the window may not grow.
+     */
+    growthDoubt?: "small" | "past";
     points: number;
     /** Last reading; 0 if PSS is not readable. */
     treePssBytes: Bytes;

@@ -15,6 +15,12 @@ it("is the program's growth, unless the suspects together exceed it", () => {
   );
 });
 
+it("is what the sites keep if the growth of the program is not certain", () => {
+  const growth = { bytesPerHour: 100, ofLiveBytes: true };
+  const suspects = [{ growthBytesPerHour: 100 }];
+  expect(shareBase({ growth, suspects } as unknown as DiagnosisJson)).toBe("what all sites keep");
+});
+
 it("does not count a suspect that another one contains", () => {
   const whole = { growthBytesPerHour: 100 };
   expect(base(100, [whole, { growthBytesPerHour: 90, partOf: 1 }])).toBe("the growth");

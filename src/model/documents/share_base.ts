@@ -10,7 +10,7 @@ export function shareBase({ suspects, growth }: DiagnosisJson): string {
       sum + (puts || reads || partOf ? 0 : growthBytesPerHour),
     0,
   );
-  return growth.bytesPerHour > 0 && kept > EXCEEDS * growth.bytesPerHour
+  return growth.ofLiveBytes || (growth.bytesPerHour > 0 && kept > EXCEEDS * growth.bytesPerHour)
     ? "what all sites keep"
     : "the growth";
 }

@@ -84,7 +84,7 @@ function Verdict({ diagnosis }: { diagnosis: DiagnosisJson }) {
       ))}
       <dl className="verdict-figures">
         <Figure
-          name="Growth"
+          name={growth.ofLiveBytes ? "Growth of live bytes" : "Growth"}
           value={isMeasured ? formatGrowth(bytesPerHour) : "–"}
           note={
             isMeasured

@@ -4,6 +4,12 @@ import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import { isUnknown } from "../../../src/model/profile/imported.js";
 import { formatGrowth } from "../format/numbers.js";
 
+const DOUBT = {
+  none: "",
+  small: "; too little to be certain",
+  past: "; not certainly in the last third",
+} as const;
+
 /** The rate if the interval excludes zero; the interval in any case. `diagnosis`: of the same recording, if there is one. */
 export function growthFigure(
   { series, imported }: Pick<SummaryJson, "series" | "imported">,
@@ -24,5 +30,5 @@ export function growthFigure(
   }
   const range = `${formatGrowth(low).replace(" MiB/h", "")} to ${formatGrowth(high)}`;
   const value = low <= 0 && high >= 0 ? "not measurable" : formatGrowth(series.growthBytesPerHour);
-  return { value, note: `95 % interval: ${range}` };
+  return { value, note: `95 % interval: ${range}${DOUBT[series.growthDoubt ?? "none"]}` };
 }
