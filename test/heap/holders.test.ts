@@ -75,6 +75,10 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       expect(pathOf(`__main__.${type}`).slice(0, 2)).toEqual(["module __main__", name]);
     });
 
+    test("one of a few objects with names of their own is not the holder of the others", () => {
+      expect(pathOf("__main__.InNames")).toEqual([]);
+    });
+
     test("an attribute of a str subclass is held by the holder of the instance", () => {
       expect(pathOf("__main__.InTitle").slice(0, 2)).toEqual(["module __main__", "titles"]);
     });

@@ -101,7 +101,7 @@ function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
 
 const DOUBT = {
   none: "",
-  small: ", too little to be certain",
+  small: ", too little to count in so short a window",
   past: ", but not certainly in the last third",
 } as const;
 

@@ -265,6 +265,11 @@ def make_rules(number):
 for number in range(COUNT):
     make_rules(number)
 
+# Each under a name of its own, as the results of a notebook's cells.
+InNames = held("InNames")
+for number in range(3):
+    globals()[f"table_{number}"] = (InNames(number), number)
+
 
 class Meter:
     """Only its bound method is held."""

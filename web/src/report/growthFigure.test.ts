@@ -23,5 +23,5 @@ test("an interval that excludes zero is growth", () => {
     note: "95 % interval: +9.00 to +11.0 MiB/h",
   });
   const doubted = { growthBytesPerHour: 10 * MIB, ...measured, growthDoubt: "small" };
-  expect(growthFigure(ofSeries(doubted), undefined).note).toMatch(/too little to be certain$/);
+  expect(growthFigure(ofSeries(doubted), undefined).note).toMatch(/too little to count in so short a window$/);
 });

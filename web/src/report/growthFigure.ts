@@ -6,7 +6,7 @@ import { formatGrowth } from "../format/numbers.js";
 
 const DOUBT = {
   none: "",
-  small: "; too little to be certain",
+  small: "; too little to count in so short a window",
   past: "; not certainly in the last third",
 } as const;
 

@@ -61,16 +61,19 @@ export function accumulationPoint(
     }
     const last = steps.at(-1)?.node ?? 0;
     // If all paths lead to one object, its holder is wanted, unless it is a container or keeps growing in its
-    // own buffer. If paths were truncated, they only seem to lead to one object.
+    // own buffer. If paths were truncated, they only seem to lead to one object. One of several objects with names of
+    // their own (df1, df2, df3) does not hold the others, unless it is a container.
     if (depth + 1 < DEEPEST && through.every((way) => way.length === depth + 1)) {
       const before = steps.at(-2)?.node ?? 0;
       const itself =
         isContainer(objects, names, next, last) ||
         (isLarge(objects, next) && !isContainer(objects, names, last, before));
-      return itself
+      const holder = itself
         ? next
         : (firstLink(objects, names, steps, Number.POSITIVE_INFINITY) ??
-            nearestContainer(objects, names, steps));
+          nearestContainer(objects, names, steps));
+      const isOne = nodes.length > 1 && through.length === 1;
+      return isOne && !CONTAINER_SHAPES.has(shapeOf(objects, holder)) ? 0 : holder;
     }
     steps.push({ node: next, ways: through.length });
     ways = through;
