@@ -106,6 +106,36 @@ test("a registry of listeners loses entries; another holder is named with the li
   expect(ids({})).toEqual(["TM-A019"]);
 });
 
+test("callbacks in a list are entries of a registry, whatever its name", () => {
+  const holder = held("module __main__ > app > .at_exit: list");
+  expect(ids({ holder, added: new Map([["function", 786]]) })).toEqual(["TM-A004"]);
+  expect(ids({ holder, added: new Map([["function", 7]]) })).toEqual(["TM-A001"]);
+  const rules = held("module __main__ > rules: dict");
+  expect(ids({ holder: rules, added: new Map([["function", 786]]) })).toEqual(["TM-A002"]);
+});
+
+test("threads that have ended are dropped", () => {
+  const holder = held("module __main__ > pool > .workers: list");
+  const ended = new Map([
+    ["threading.Thread", 494],
+    ["function", 494],
+  ]);
+  expect(ids({ holder, added: ended })).toEqual(["TM-A024"]);
+  expect(first({ holder, added: ended })).toMatch(/^Drop each thread from pool\.workers when/);
+  expect(ids({ holder, added: new Map([["threading.Thread", 3]]) })).toEqual(["TM-A001"]);
+});
+
+test.each([
+  "first /srv/app.py (no symbol) /usr/lib/x86_64-linux-gnu/libsqlite3.so.0",
+  "load /srv/app.py (no symbol) /venv/psycopg_binary.libs/libpq-9b38f5e3.so.5",
+  "load /srv/app.py (no symbol) /venv/_duckdb.cpython-312-x86_64-linux-gnu.so",
+])("open cursors of a database are closed, not bounded: %s", (code) => {
+  const holder = held("module __main__ > session > .cursors: list");
+  expect(ids({ holder, code })).toEqual(["TM-A023"]);
+  expect(first({ holder, code })).toContain("in session.cursors");
+  expect(ids({ holder, code: "first /srv/app.py" })).toEqual(["TM-A001"]);
+});
+
 test("stored exceptions, by their tracebacks or by the holder's name", () => {
   const holder = held("module __main__ > failures: list");
   expect(ids({ holder })).toEqual(["TM-A005", "TM-A001"]);

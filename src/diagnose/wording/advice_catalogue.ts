@@ -36,7 +36,7 @@ export const OTHER_ADVICE: readonly Advice[] = [
   },
   {
     id: "TM-A021",
-    text: "Compute gradients with torch.autograd.grad(..., create_graph=True) instead of backward(create_graph=True).",
+    text: "If the program calls backward(create_graph=True), compute gradients with torch.autograd.grad(..., create_graph=True) instead.",
     when: "backward(create_graph=True) creates a reference cycle between parameters and their gradients.",
     kinds: ["graph-retention"],
     fits: (facts) => isGradient(facts) || (facts.holder === null && /backward/.test(facts.code)),

@@ -30,6 +30,17 @@ const isQueue = (facts: AdviceFacts): boolean =>
   (LIST.test(facts.holder?.type ?? "") && QUEUE_ATTRIBUTE.test(lastStep(facts)));
 const ofExecutor = ({ holder }: AdviceFacts): boolean =>
   /\._(?:work_queue|pending_work_items|work_ids)\b/.test(holder?.path.join("") ?? "");
+/** Native code of database drivers: what it allocates for a cursor is freed when that is closed. */
+const DATABASE =
+  /\/(?:libsqlite3|_sqlite3|libpq|libmysqlclient|libmariadb|libodbc|libduckdb|_duckdb|oracledb|pyodbc)[^/]*\.so/;
+/** Fewer new functions may be decorators or imports; fewer new threads a pool. */
+const MANY_CALLBACKS = 50;
+const MANY_THREADS = 20;
+
+const added = ({ added: types }: AdviceFacts, type: string): number => types?.get(type) ?? 0;
+const holdsCallbacks = (facts: AdviceFacts): boolean =>
+  /^(?:list|set|collections\.deque)/.test(facts.holder?.type ?? "") &&
+  added(facts, "function") + added(facts, "method") >= MANY_CALLBACKS;
 const isRegistry = ({ holder }: AdviceFacts): boolean =>
   holder !== null &&
   [
@@ -144,13 +155,39 @@ export const HOLDER_ADVICE: readonly Advice[] = [
     after: 'Row = namedtuple("Row", FIELDS)\ndef parse(line): ...',
   },
   {
+    id: "TM-A023",
+    text: "Close each cursor when its rows have been read, or read all of them (fetchall): an open cursor keeps its rows and sort buffers in the database library.",
+    named: (name) =>
+      `Close the cursors or results in ${name} when their rows have been read, or read all of them (fetchall): an open one keeps its rows and sort buffers in the database library.`,
+    when: "A database library keeps memory for cursors or results, and a list, dict or set holds them.",
+    kinds: [...OF_OBJECTS, "native-leak"],
+    fits: ({ holder, code }) =>
+      /^(?:list|dict|set|collections\.)/.test(holder?.type ?? "") && DATABASE.test(code),
+    insteadOf: ["TM-A001", "TM-A002", "TM-A008", "TM-A030"],
+    before: "cursor = db.execute(query)\nrow = cursor.fetchone()",
+    after: "with contextlib.closing(db.execute(query)) as cursor:\n    row = cursor.fetchone()",
+  },
+  {
+    id: "TM-A024",
+    text: "Drop each thread when it has ended, or use a ThreadPoolExecutor: a Thread object keeps its attributes.",
+    named: (name) =>
+      `Drop each thread from ${name} when it has ended, or use a ThreadPoolExecutor: a Thread object keeps its attributes.`,
+    when: "Thread objects accumulate after their threads have ended.",
+    kinds: OF_OBJECTS,
+    fits: (facts) => facts.holder !== null && added(facts, "threading.Thread") >= MANY_THREADS,
+    insteadOf: ["TM-A001", "TM-A002", "TM-A004", "TM-A008"],
+    stands: "threads",
+    before: "threads.append(thread)",
+    after: "threads[:] = [each for each in threads if each.is_alive()]\nthreads.append(thread)",
+  },
+  {
     id: "TM-A004",
     text: "Remove what registers itself when it is no longer needed, or let the registry hold weak references (weakref.WeakSet, weakref.WeakMethod).",
     named: (name) =>
       `Remove entries from ${name} when what they belong to ends, or let it hold weak references (weakref.WeakSet, weakref.WeakMethod).`,
     when: "A registry of listeners, callbacks or handlers only grows.",
     kinds: OF_OBJECTS,
-    fits: isRegistry,
+    fits: (facts) => isRegistry(facts) || holdsCallbacks(facts),
     insteadOf: ["TM-A001", "TM-A002"],
     stands: "registry",
     before: "registry.add(listener)",
