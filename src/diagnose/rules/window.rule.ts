@@ -13,6 +13,8 @@ import { settledBy } from "../wording/window_needed.js";
 import { type Finding, open, type Rule, silent } from "./rule.js";
 
 const FEWEST_POINTS = 16;
+/** In less time, start-up, a filling cache and a leak look the same. */
+const LASTING_MS = 20_000;
 /** After this time growth can be distinguished from start-up, and even rare polls yield enough readings. */
 const SETTLED_MS = 60_000;
 
@@ -71,9 +73,13 @@ export const window: Rule = {
       );
     }
     if (windowMs >= SHORTEST_WINDOW_MS && points >= FEWEST_POINTS) {
-      return silent(
-        `${points} readings in ${formatDurationBriefly(windowMs)} are ${observations.total.shape === "short" ? "too few to measure how fast memory grows" : "enough to measure growth"}.`,
-      );
+      const enough =
+        observations.total.shape === "short"
+          ? "are too few to measure how fast memory grows"
+          : windowMs < LASTING_MS
+            ? "show how fast memory grows, but not whether that lasts"
+            : "are enough to measure growth";
+      return silent(`${points} readings in ${formatDurationBriefly(windowMs)} ${enough}.`);
     }
     if (windowMs >= SHORTEST_WINDOW_MS && points > 1) {
       // Readings far apart: as many as are needed, at their distance.

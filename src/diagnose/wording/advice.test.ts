@@ -106,6 +106,27 @@ test("a registry of listeners loses entries; another holder is named with the li
   expect(ids({})).toEqual(["TM-A019"]);
 });
 
+test("a cache without a bound is bounded where its function is defined", () => {
+  const wrapper = "field of functools._lru_cache_wrapper";
+  const holder = held(`module __main__ > curve > ${wrapper}: dict`);
+  expect(ids({ holder })).toEqual(["TM-A003"]);
+  expect(first({ holder })).toContain("Bound the cache of curve (lru_cache(maxsize=...))");
+  expect(ids({ holder: held("module app > price: functools._lru_cache_wrapper") })).toEqual([
+    "TM-A003",
+  ]);
+});
+
+test("what a handler or a registry keeps elsewhere is not its list of callbacks", () => {
+  const code = "handle /srv/app.py Logger.makeRecord /usr/lib/python3.12/logging/__init__.py";
+  const path = "module __main__ > log > .handlers > list[...] > .records: list";
+  const own = held(path, { putters: putters("ReportHandler.emit") });
+  expect(ids({ holder: own, code })).toEqual(["TM-A001"]);
+  expect(first({ holder: own, code })).toContain("Bound log.handlers[...].records:");
+  expect(ids({ holder: held("module app > bus > .subs > each of 4 > list[...]: list") })).toEqual([
+    "TM-A004",
+  ]);
+});
+
 test("callbacks in a list are entries of a registry, whatever its name", () => {
   const holder = held("module __main__ > app > .at_exit: list");
   expect(ids({ holder, added: new Map([["function", 786]]) })).toEqual(["TM-A004"]);

@@ -8,10 +8,10 @@ import type { HolderJson } from "../../model/documents/diagnosis_document.js";
 import type { BoundedSuspect } from "../evidence/bounded_holders.js";
 import type { Observations } from "../evidence/observations.js";
 import { headlineOf } from "../sites/headline_frame.js";
+import { LRU_CACHE } from "./holder_name.js";
 import { frameText } from "./words.js";
 
 const MS_PER_HOUR = 3_600_000;
-const LRU_CACHE = /^field of functools\._lru_cache_wrapper$/;
 const MAIN = "module __main__";
 const NAME = /^\.?[^\W\d]\w*$/u;
 

@@ -1,6 +1,7 @@
 /** Advice about what holds Python objects: what fits a queue or a registry of listeners does not fit a history. */
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { Advice, AdviceFacts } from "./advice_entry.js";
+import { LRU_CACHE } from "./holder_name.js";
 import { frameText } from "./words.js";
 
 const OF_OBJECTS: readonly VerdictKind[] = ["python-leak", "child-growth"];
@@ -41,10 +42,17 @@ const added = ({ added: types }: AdviceFacts, type: string): number => types?.ge
 const holdsCallbacks = (facts: AdviceFacts): boolean =>
   /^(?:list|set|collections\.deque)/.test(facts.holder?.type ?? "") &&
   added(facts, "function") + added(facts, "method") >= MANY_CALLBACKS;
+/** A step into a container or a C structure, which has no name of its own: dict["changed"], list[...], each of 4. */
+const UNNAMED = /\[.*\]$|^each of |^field of /;
+/** The last steps that name the holder: `.subs` and dict["changed"], but not `.handlers` before `.records`. */
+function nameSteps(path: readonly string[]): readonly string[] {
+  const named = path.findLastIndex((step) => !UNNAMED.test(step));
+  return path.slice(Math.max(0, named));
+}
 const isRegistry = ({ holder }: AdviceFacts): boolean =>
   holder !== null &&
   [
-    ...holder.path.slice(-3).filter((step) => !/^(?:module|thread|frame) /.test(step)),
+    ...nameSteps(holder.path).filter((step) => !/^(?:module|thread|frame) /.test(step)),
     ...(holder.putters ?? []).map((putter) => putter.function),
   ].some((step) => REGISTRY.test(step));
 
@@ -120,7 +128,10 @@ export const HOLDER_ADVICE: readonly Advice[] = [
     when: "A handler of the logging module buffers records and never flushes them.",
     kinds: OF_OBJECTS,
     fits: (facts) =>
-      /^\.(?:buffer|records)$/.test(lastStep(facts)) && /\/logging\//.test(facts.code),
+      /^\.(?:buffer|records)$/.test(lastStep(facts)) &&
+      /\/logging\//.test(facts.code) &&
+      // A handler of the program's own has no target and no capacity.
+      (facts.holder?.putters ?? []).every(({ file }) => /\/logging\//.test(file)),
     insteadOf: ["TM-A001"],
     before: "handler = MemoryHandler(capacity=10**9, target=None)",
     after: "handler = MemoryHandler(capacity=500, flushLevel=logging.ERROR, target=file_handler)",
@@ -219,8 +230,11 @@ export const HOLDER_ADVICE: readonly Advice[] = [
     id: "TM-A003",
     text: "Bound the cache (lru_cache(maxsize=...)), and do not cache methods, whose key includes self.",
     when: "functools.lru_cache has no bound, or decorates a method and keeps every self alive.",
-    kinds: ["python-leak"],
-    holder: /lru_cache/,
+    named: (name) =>
+      `Bound the cache of ${name} (lru_cache(maxsize=...)), and do not cache methods, whose key includes self.`,
+    kinds: OF_OBJECTS,
+    fits: (facts) => /lru_cache/.test(facts.holder?.type ?? "") || LRU_CACHE.test(lastStep(facts)),
+    insteadOf: ["TM-A001", "TM-A002", "TM-A008"],
     before: "@lru_cache(maxsize=None)\ndef permissions(self, scope): ...",
     after: "@lru_cache(maxsize=1024)\ndef permissions(user_id, scope): ...",
   },

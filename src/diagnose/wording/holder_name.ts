@@ -2,6 +2,8 @@
 import type { HolderJson } from "../../model/documents/diagnosis_document.js";
 
 const LONGEST_NAME = 60;
+/** The step from a function with functools.lru_cache to the dict of its results. */
+export const LRU_CACHE = /^field of functools\._lru_cache_wrapper$/;
 
 /**
  * An expression for the end of a holder path: `module app → Bus → .subs → dict["changed"]` is
@@ -27,6 +29,10 @@ function longer(name: string | null, step: string): string | null {
   }
   if (name === null) {
     return null;
+  }
+  // The dict of functools.lru_cache: the function is what the program names.
+  if (LRU_CACHE.test(step)) {
+    return name;
   }
   const isStart = name === "" || name.endsWith(".");
   if (/^[A-Za-z_]\w*$/.test(step)) {

@@ -17,7 +17,7 @@ import type { Observations, ProcessObservation } from "../evidence/observations.
 import { measureName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
-import { fillingParts } from "./filling_cache.js";
+import { fillingParts, holderName } from "./filling_cache.js";
 import { frameText } from "./words.js";
 
 const MS_PER_HOUR = 3_600_000;
@@ -106,7 +106,7 @@ export function summaryOf(
     parts.push(originOf(kind, first));
     const { holder } = suspects[0] ?? {};
     if (holder) {
-      parts.push(`waiting in ${holder.path.join(" → ")}`);
+      parts.push(`waiting in ${holderName(holder)}`);
     }
     const { producedSlope, consumedSlope, waitingMs } = first.backlog;
     parts.push(
@@ -117,7 +117,7 @@ export function summaryOf(
     const { holder, puts, stack } = suspects[0] ?? {};
     if (holder) {
       const putter = puts ? `, added by ${frameText(stack?.[0])}` : "";
-      parts.push(`${holder.path.join(" → ")} holds them${putter}`);
+      parts.push(`${holderName(holder)} holds them${putter}`);
     }
     if (growth.bytesPerHour > 0) {
       parts.push(rateOf(kind, accused, growth));
