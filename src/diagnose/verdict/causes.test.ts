@@ -38,10 +38,12 @@ describe("two causes", () => {
     ["still rises slowly", 48, /^cache \(app\.py:\d+\) /],
   ])("a cache without a bound that %s is listed beside the leak", (_what, fullAt, sentence) => {
     const text = `anonRssBytes 40 + 1.2/s\n${leak(0.6)}\nsite cache fills 60 by ${fullAt}s`;
-    const { alsoFound = [] } = diagnosed(text);
+    const { alsoFound = [], suspects } = diagnosed(text);
     expect(kinds(text)).toEqual(["python-leak", "cache-plateau"]);
     expect(alsoFound[0]?.summary).toMatch(sentence);
     expect(alsoFound[0]?.share).toBeGreaterThan(0.3);
+    const shares = suspects.reduce((sum, { share }) => sum + share, alsoFound[0]?.share ?? 0);
+    expect(shares).toBeLessThan(1.02);
   });
 
   test("what was loaded before growth is measured is not part of the growth", () => {

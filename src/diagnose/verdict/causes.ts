@@ -90,7 +90,12 @@ export function alsoFound(
     .filter((cause) => cause !== main && cause.finding.kind !== main.finding.kind)
     .map(({ finding: { kind }, slope, suspects }) => rowOf(kind, slope, suspects));
   const accused = new Set(causes.flatMap(({ suspects }) => suspects.map(({ site }) => site.key)));
-  const rows = [...others, ...caches(observations, accused)];
+  const explainedByLeaks = others.reduce((sum, { slope }) => sum + slope, main.slope);
+  // A cache that levels off bends the growth of the program, whose line is then less steep than the cache's.
+  const left = isFirm(total)
+    ? Math.max(0, total.slope - explainedByLeaks)
+    : Number.POSITIVE_INFINITY;
+  const rows = [...others, ...caches(observations, accused, left)];
   const explained = rows.reduce((sum, { slope }) => sum + slope, main.slope);
   const all = Math.max(explained, isFirm(total) ? total.slope : 0);
   return (
@@ -107,13 +112,20 @@ export function alsoFound(
 }
 
 /** Caches that fill beside the leak, as one row that names the largest: those with a bound, and those that level off. */
-function caches(observations: Observations, accused: ReadonlySet<string>): Row[] {
+function caches(
+  observations: Observations,
+  accused: ReadonlySet<string>,
+  mostOfFilled: number,
+): Row[] {
   const bounded = observations.bounded.map(({ suspect }) => suspect);
   const filled = filledSites(observations)
     .filter(({ judgement }) => !accused.has(judgement.site.key) && !bounded.includes(judgement))
     .sort((a, b) => b.slope - a.slope);
   const ofBounded = bounded.reduce((sum, { slope }) => sum + slope, 0);
-  const ofFilled = filled.reduce((sum, { slope }) => sum + slope, 0);
+  const ofFilled = Math.min(
+    Math.max(0, mostOfFilled - ofBounded),
+    filled.reduce((sum, { slope }) => sum + slope, 0),
+  );
   const [largest] = filled;
   if (largest === undefined || ofBounded > ofFilled) {
     return bounded.length === 0 ? [] : [rowOf("cache-plateau", ofBounded + ofFilled, bounded)];
