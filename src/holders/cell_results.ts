@@ -8,7 +8,7 @@
  * The attribute is _user_ns from IPython 9 on. Source: IPython/core/displayhook.py, update_user_ns.
  */
 
-import { type Holder, nodesOfType, type ObjectGraph } from "../cpython/heap/index.js";
+import { type Holder, holderOf, nodesOfType, type ObjectGraph } from "../cpython/heap/index.js";
 import { addressAt } from "../cpython/heap/names/attributes.js";
 import { readDictEntries, readStr } from "../cpython/heap/objects/small_objects.js";
 import { SHAPE_MODULE, SHAPE_TYPE } from "../cpython/heap/objects/type_table.js";
@@ -26,8 +26,15 @@ const LEAST_SHARE = 0.5;
 /** The type under which the advice finds such a holder. */
 const IPYTHON_RESULTS = "dict of IPython results";
 
+/** Where most of the objects accumulate. A result of a cell also has a name in the namespace of the session. */
+export function namedHolder(objects: ObjectGraph, nodes: readonly NodeId[]): Holder | null {
+  const holder = holderOf(objects, nodes);
+  const isNamespace = holder?.path.at(-1) === "__dict__";
+  return (holder === null || isNamespace ? cellResults(objects, nodes) : null) ?? holder;
+}
+
 /** The results as the holder of most of the objects; null if they are not, or IPython does not run. */
-export function cellResults(objects: ObjectGraph, nodes: readonly NodeId[]): Holder | null {
+function cellResults(objects: ObjectGraph, nodes: readonly NodeId[]): Holder | null {
   if (nodes.length === 0) {
     return null;
   }

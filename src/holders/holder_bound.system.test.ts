@@ -11,7 +11,7 @@ afterEach(async () => await waiting.stop());
 
 /** Each variable holds 300 items; some are half full, some have no bound that holds. */
 const CACHES = `
-import asyncio, collections, functools, queue
+import asyncio, collections, functools, multiprocessing, queue
 class Item:
     def __init__(self, n):
         self.text = "item %d" % n
@@ -94,6 +94,8 @@ plain = {}
 said["plain"] = filled(lambda item: plain.__setitem__(item.text, item))
 endless = queue.Queue()
 said["endless"] = filled(endless.put)
+waiting = multiprocessing.Queue()
+said["waiting"] = filled(waiting._buffer.append)
 unheeded = Results(100)
 said["unheeded"] = filled(unheeded.rows.append)
 server = Server()
@@ -117,7 +119,7 @@ const BOUNDS = {
   ...{ pages: 1400, orders: 1500, row_cache: 1600, recent_jobs: 1700 },
   ...{ of_class: 0, clients: 0, uploads: 0 },
   // No bound, one that is exceeded, and one of something else.
-  ...{ plain: 0, endless: 0, unheeded: 0, server: 0 },
+  ...{ plain: 0, endless: 0, waiting: 0, unheeded: 0, server: 0 },
 };
 
 test.each(someInterpreters(3))(

@@ -18,7 +18,8 @@ import { pathTo } from "../model/heap/heap_paths.js";
 const DEQUE_MAXLEN = 64;
 const LRU_CACHE = 72;
 const LRU_MAXSIZE = 96;
-const MOST_BOUND = 2 ** 40;
+/** INT_MAX and SEM_VALUE_MAX, which multiprocessing.Queue() has as its bound, mean that there is none. */
+const MOST_BOUND = 2 ** 31 - 1;
 const DEQUE = /(?:^|\.)deque$/;
 const LRU_WRAPPER = /_lru_cache_wrapper$/;
 

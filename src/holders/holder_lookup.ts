@@ -44,7 +44,7 @@ import { pathTo } from "../model/heap/heap_paths.js";
 import { handlesSite, librarySite } from "../model/profile/lookup_sites.js";
 import { censusBatch } from "../recording/census_batch.js";
 import type { CensusBatch, HolderBatch, HolderRow } from "../recording/types.js";
-import { cellResults } from "./cell_results.js";
+import { namedHolder } from "./cell_results.js";
 import { collectorOf } from "./collector_state.js";
 import { conservativeOwners } from "./conservative_owners.js";
 import { isOwnFile, puttersInto } from "./container_putters.js";
@@ -315,9 +315,7 @@ function rowOf(
   const ofMost = held >= LEAST_FOUND * looked ? heldNodes : [];
   const holder =
     ofGraphs === null
-      ? (holderOf(objects, ofMost) ??
-        cellResults(objects, ofMost) ??
-        localsOfThreads(objects, ofMost))
+      ? (namedHolder(objects, ofMost) ?? localsOfThreads(objects, ofMost))
       : ofGraphs();
   const withGraph = heldNodes.filter((node) => isOfGraph(objects, node)).length;
   const graph = withGraph + (ofGraphs === null ? 0 : unknown);

@@ -62,6 +62,7 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
         ["module __main__", "on_tick", "list[...]", ".__self__ (__main__.Meter)", ".readings"],
       ],
       ["InModules", ["sys.modules"]],
+      ["InGlobals", ["module __main__", "__dict__"]],
     ])("%s is held by a name that the module leads to", (type, expected) => {
       expect(pathOf(`__main__.${type}`)).toEqual(expected);
     });

@@ -17,7 +17,10 @@ const LEAST_HELD = 0.3;
 /** If a full container holds this many times its former bytes at the end, its entries themselves grow. */
 const MOST_SINCE_FULL = 1.25;
 
-/** null if the suspect's holder has no bound, or is full but still grows. */
+/** A container that would hold more when it is full has no bound in practice. */
+const MOST_WHEN_FULL: Bytes = 2 ** 38;
+
+/** null if the suspect's holder has no bound that it can reach, or is full but still grows. */
 export function boundedBy(
   evidence: Evidence,
   suspect: SiteJudgement,
@@ -29,8 +32,10 @@ export function boundedBy(
   const { bound, holder, foundMs } = found;
   const then = liveAt(evidence, suspect, foundMs);
   const now = liveAt(evidence, suspect, evidence.window.endMs);
+  const whenFull = holder.entries > 0 ? (holder.retainedBytes / holder.entries) * bound : 0;
   const isPast = holder.entries >= bound && now > MOST_SINCE_FULL * then;
-  return holder.retainedBytes >= LEAST_HELD * then && !isPast ? { suspect, bound, holder } : null;
+  const isHeld = holder.retainedBytes >= LEAST_HELD * then;
+  return isHeld && !isPast && whenFull <= MOST_WHEN_FULL ? { suspect, bound, holder } : null;
 }
 
 function liveAt(evidence: Evidence, { site }: SiteJudgement, timeMs: TimeMs): Bytes {

@@ -185,6 +185,11 @@ test("asyncio tasks that never finish", () => {
   expect(ids({ holder, code, made: "request /srv/app.py" })).toEqual(["TM-A008"]);
 });
 
+test("timers of an event loop are cancelled", () => {
+  const path = 'module asyncio.events > policy > dict["_loop"] > ._scheduled';
+  expect(ids({ holder: held(`${path}: list`) })).toEqual(["TM-A025"]);
+});
+
 test("a class for each call", () => {
   const code = "namedtuple /usr/lib/python3.12/collections/__init__.py parse /srv/app.py";
   expect(ids({ code })).toEqual(["TM-A017"]);
@@ -220,6 +225,7 @@ test("kept graphs: loss.item() first, and create_graph only where a gradient hol
 
 test.each([
   ["module app > history", "app.history"],
+  ["module __main__ > __dict__", "globals()"],
   ["module __main__ > Conn > .pool", "Conn.pool"],
   ['module __main__ > a > .b > collections.defaultdict["k"]', 'a.b["k"]'],
   ["thread MainThread > frame run (a.py:1) > local hub > .watchers", "hub.watchers"],

@@ -63,7 +63,7 @@ export const HOLDER_ADVICE: readonly Advice[] = [
     when: "IPython or Jupyter keeps the result of each cell that is run.",
     kinds: ["python-leak", "graph-retention"],
     holder: /^dict of IPython results$/,
-    insteadOf: ["TM-A002"],
+    insteadOf: ["TM-A002", "TM-A013"],
     before: "load(path)",
     after: "load(path);   # or: %reset -f out",
   },
@@ -155,6 +155,17 @@ export const HOLDER_ADVICE: readonly Advice[] = [
     insteadOf: ["TM-A001", "TM-A002"],
     before: "await event.wait()",
     after: "async with asyncio.timeout(30):\n    await event.wait()",
+  },
+  {
+    id: "TM-A025",
+    text: "Cancel the timer when what it waits for is done: handle = loop.call_later(...); handle.cancel(). The event loop keeps its arguments until it is due.",
+    when: "Timers of an asyncio event loop (call_later, call_at) are far in the future and are not cancelled.",
+    kinds: OF_OBJECTS,
+    fits: ({ holder }) => holder?.path.at(-1) === "._scheduled",
+    insteadOf: ["TM-A001", "TM-A009"],
+    before: "loop.call_later(3600, expire, request)",
+    after:
+      "handle = loop.call_later(3600, expire, request)\n...\nhandle.cancel()   # when the request ends",
   },
   {
     id: "TM-A017",

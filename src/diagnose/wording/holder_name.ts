@@ -34,6 +34,9 @@ function longer(name: string | null, step: string): string | null {
   if (LRU_CACHE.test(step)) {
     return name;
   }
+  if (name === "" && step === "__dict__") {
+    return "globals()";
+  }
   const isStart = name === "" || name.endsWith(".");
   if (/^[A-Za-z_]\w*$/.test(step)) {
     return isStart ? name + step : null;

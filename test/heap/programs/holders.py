@@ -266,9 +266,11 @@ for number in range(COUNT):
     make_rules(number)
 
 # Each under a name of its own, as the results of a notebook's cells.
-InNames = held("InNames")
+InNames, InGlobals = map(held, ["InNames", "InGlobals"])
 for number in range(3):
     globals()[f"table_{number}"] = (InNames(number), number)
+for number in range(COUNT):
+    globals()[f"row_{number}"] = [InGlobals(number)]
 
 
 class Meter:

@@ -7,8 +7,9 @@
  *                                                          └─> ...
  *
  * A module, a class and an object with few fields have fixed names and do not grow: if paths split there, two
- * leaks share it, and the larger one counts. If nearly every object has its own module, sys.modules grows. A
- * chain (each link holds the next: tracebacks, linked nodes) is represented by its first link.
+ * leaks share it, and the larger one counts. If nearly every object has its own module, sys.modules grows; if nearly
+ * every object has its own name in a namespace, that grows. A chain (each link holds the next: tracebacks, linked
+ * nodes) is represented by its first link.
  */
 
 import { uint32At } from "../../../model/base/columns.js";
@@ -84,11 +85,14 @@ export function accumulationPoint(
   }
   // Before 3.11, paths along a chain may end in the attributes of one of its links.
   const link = firstLink(objects, names, steps, SURE_LINKS);
-  const isNone = end < FIRST_OBJECT || isNamespace(objects, names, end, before);
+  const isNone =
+    end < FIRST_OBJECT ||
+    // A namespace in which nearly every object has a name of its own grows: globals()[f"table_{n}"].
+    (isNamespace(objects, names, end, before) && !areMany(byStep(ways, steps.length), nodes));
   return link ?? (isNone ? 0 : end);
 }
 
-/** Modules created at run time. */
+/** Modules, or names of a namespace, created at run time. */
 function areMany(modules: readonly unknown[], nodes: readonly NodeId[]): boolean {
   return modules.length >= Math.max(FEWEST_LINKS, nodes.length / 2);
 }
