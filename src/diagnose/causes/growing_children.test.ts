@@ -20,6 +20,10 @@ test("the verdict and the evidence name the worker that grows, not all workers",
   for (const sentence of sentences(text.replaceAll(/20$/gm, "20 + 1/s"))) {
     expect(sentence).toMatch(/^All 4 child processes grow[,:] /);
   }
+  const two = "anonRssBytes 40\nchild 43 anonRssBytes 20 + 1/s\nchild 44 anonRssBytes 20 + 1/s";
+  for (const sentence of sentences(two)) {
+    expect(sentence).toMatch(/^Both child processes grow[,:] /);
+  }
   for (const sentence of sentences("anonRssBytes 40\nchild 43 anonRssBytes 20 + 1/s")) {
     expect(sentence).toMatch(/^Child process 43 grows(?:: | by )/);
   }

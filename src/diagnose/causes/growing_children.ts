@@ -58,7 +58,7 @@ export function whichChildrenGrow({ judged, growing, odd }: GrowingChildren): st
   }
   const many =
     growing.length === judged
-      ? `All ${judged} child processes grow`
+      ? `${judged === 2 ? "Both" : `All ${judged}`} child processes grow`
       : `${growing.length} of ${judged} child processes grow`;
   return odd === null ? many : `${many}, process ${pidOf(odd)} by far the fastest`;
 }

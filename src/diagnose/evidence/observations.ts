@@ -2,7 +2,7 @@
 
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
-import { assessGrowth, type Growth } from "../series/growth.js";
+import { assessGrowth, type Growth, isFirm } from "../series/growth.js";
 import { type Readings, readingsOf } from "../series/readings.js";
 import { membersOf, type TotalGrowth, totalGrowth } from "../series/total_growth.js";
 import { judgeSites, keeps, type SiteJudgement } from "../sites/suspects.js";
@@ -106,7 +106,8 @@ function chooseSuspects(
     const own = sites.filter(({ site }) => site.pid === process.process.pid);
     const explained = own.reduce((sum, s) => sum + (keeps(s.course) ? s.keptBytes : 0), 0);
     const anon = process.growth("anonRssBytes");
-    if (!process.grows("anonRssBytes") || explained >= anon.rise / 2) {
+    // While a block is copied to a larger one, both are resident: such a rise looks like a few steps.
+    if (!(process.grows("anonRssBytes") || isFirm(anon)) || explained >= anon.rise / 2) {
       return [];
     }
     return own.filter(

@@ -198,8 +198,14 @@ describe("handles", () => {
     const text = "anonRssBytes 40\nopenFiles 10 + 2/s";
     expect(ruleFinding("handles", text)?.detail).toContain("120 a minute");
     expect(verdict(text)).toBe("handle-leak");
-    expect(verdict("anonRssBytes 40\nopenFiles 10 + 2/s\nopenSockets 5 + 2/s")).toBe("handle-leak");
-    expect(verdict("anonRssBytes 40\nthreads 4 + 1/s")).toBe("handle-leak");
+    const sockets = diagnose(
+      evidenceOf("anonRssBytes 40\nopenFiles 10 + 2/s\nopenSockets 5 + 2/s"),
+    );
+    expect(sockets.verdict.kind).toBe("handle-leak");
+    expect(sockets.verdict.summary).toMatch(/^Open sockets are never closed: /);
+    const threads = diagnose(evidenceOf("anonRssBytes 40\nthreads 4 + 1/s")).verdict;
+    expect(threads.kind).toBe("handle-leak");
+    expect(threads.summary).toMatch(/^Threads accumulate and do not end: /);
   });
 
   test("connections that rise with the work are not accused", () => {

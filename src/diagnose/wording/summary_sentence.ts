@@ -12,6 +12,7 @@ import type {
 import type { LedgerPartName } from "../../model/profile/ledger.js";
 import { ledgerMetric } from "../../model/profile/series.js";
 import { growingChildren, whichChildrenGrow } from "../causes/growing_children.js";
+import { growingHandles } from "../causes/growing_handles.js";
 import type { Evidence } from "../evidence/evidence.js";
 import type { Observations, ProcessObservation } from "../evidence/observations.js";
 import { measureName } from "../series/total_growth.js";
@@ -94,9 +95,7 @@ export function summaryOf(
 ): string {
   const { bounded } = observations;
   const [first] = accused;
-  const parts = [
-    kind === "child-growth" ? whichChildrenGrow(growingChildren(observations)) : WHAT[kind],
-  ];
+  const parts = [whatGrows(kind, observations)];
   const [filling] = bounded;
   if (kind === "cache-plateau" && filling && filling.holder.entries < filling.bound) {
     parts[0] = "A cache is filling up to its bound";
@@ -133,6 +132,17 @@ export function summaryOf(
     );
   }
   return `${parts[0]}: ${parts.slice(1).join("; ")}.`;
+}
+
+/** The kind in words, with the processes or handles that it is about where they are known. */
+function whatGrows(kind: VerdictKind, observations: Observations): string {
+  const handles = kind === "handle-leak" ? growingHandles(observations)?.name : undefined;
+  if (handles !== undefined) {
+    return handles === "threads"
+      ? "Threads accumulate and do not end"
+      : `${handles.replace("open", "Open")} are never closed`;
+  }
+  return kind === "child-growth" ? whichChildrenGrow(growingChildren(observations)) : WHAT[kind];
 }
 
 /** The growth rate of the accused sites, with their measure if it is not that of the header, or followed by the rate of the whole program if that is much higher. */

@@ -23,6 +23,6 @@ test("a lookup that was due but has no result: how old the holders are, and what
   );
   expect(notMade(49_200, "memory")).toMatch(/: too little memory was left for a later lookup\.$/);
   expect(notMade(null, "budget")).toMatch(/^No holders were looked up: a lookup would/);
-  expect(notMade(null, "ended")).toMatch(/: the program ended during a lookup\.$/);
+  expect(notMade(null, "ended")).toMatch(/: the process ended during a lookup\.$/);
   expect(notMade(null, "unfinished")).toMatch(/had not finished at the end/);
 });

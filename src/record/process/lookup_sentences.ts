@@ -19,7 +19,7 @@ export function notMade(agoMs: Millis | null, obstacle: LookupObstacle): string 
     case "budget":
       return `${known}: ${which} would have exceeded the recorder's CPU budget.`;
     case "ended":
-      return `${known}: the program ended during ${which}.`;
+      return `${known}: the process ended during ${which}.`;
     case "unfinished":
       return `${known}: ${which} had not finished at the end, because the machine was busy.`;
   }
