@@ -23,3 +23,11 @@ test("a holder that was counted long before the end of the window shows when", (
     /app → history \(900 entries, 60.0 MiB, counted 40.0 s before the end\)/,
   );
 });
+
+test("a holder whose objects are small beside what a library allocates for them is explained", () => {
+  const text = (retained: number) =>
+    `anonRssBytes 40 + 1/s\nsite first keeps 1/s domain=native
+     holder first held=40 path=app>cursors entries=900 retained=${retained}`;
+  expect(printed(text(1))).toMatch(/\(900 entries, 1.00 MiB without its native memory\)/);
+  expect(printed(text(50))).toMatch(/\(900 entries, 50.0 MiB\)/);
+});

@@ -119,7 +119,7 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
     const { path, entries, retainedBytes, atMs } = suspect.holder;
     const facts = [
       entries > 0 ? `${entries.toLocaleString("en-US")} entries` : "",
-      retainedBytes > 0 ? formatBytes(retainedBytes) : "",
+      retainedBytes > 0 ? `${formatBytes(retainedBytes)}${ofObjects(suspect)}` : "",
     ].filter((fact) => fact !== "");
     const when = facts.length > 0 ? countedBefore(document, atMs) : "";
     printLabelled(
@@ -132,6 +132,15 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
     printAges(screen, suspect);
   }
 }
+
+/** What libraries allocate for an object is not in its size; where nearly all memory is theirs, the size is explained. */
+function ofObjects({ domain, liveBytes, holder }: SuspectJson): string {
+  const isOutside =
+    domain === "native" && (holder?.retainedBytes ?? 0) < LITTLE_OF_NATIVE * liveBytes;
+  return isOutside ? " without its native memory" : "";
+}
+
+const LITTLE_OF_NATIVE = 0.05;
 
 /** A holder that is counted earlier than this share of the window before its end has grown since. */
 const LONG_BEFORE_END = 0.05;

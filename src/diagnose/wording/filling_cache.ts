@@ -8,7 +8,7 @@ import type { HolderJson } from "../../model/documents/diagnosis_document.js";
 import type { BoundedSuspect } from "../evidence/bounded_holders.js";
 import type { Observations } from "../evidence/observations.js";
 import { headlineOf } from "../sites/headline_frame.js";
-import { LRU_CACHE } from "./holder_name.js";
+import { LRU_CACHE, outsideLibrary } from "./holder_name.js";
 import { frameText } from "./words.js";
 
 const MS_PER_HOUR = 3_600_000;
@@ -20,7 +20,7 @@ export function holderName({ path }: Pick<HolderJson, "path">): string {
   const [first = "", ...rest] = path;
   const names = rest.slice(0, -1);
   if (!LRU_CACHE.test(rest.at(-1) ?? "") || !first.startsWith("module ") || names.length === 0) {
-    return path.join(" → ");
+    return outsideLibrary(path).join(" → ");
   }
   if (!names.every((name) => NAME.test(name))) {
     return path.join(" → ");

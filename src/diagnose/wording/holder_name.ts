@@ -5,13 +5,24 @@ const LONGEST_NAME = 60;
 /** The step from a function with functools.lru_cache to the dict of its results. */
 export const LRU_CACHE = /^field of functools\._lru_cache_wrapper$/;
 
+/** A field of a library's own object: what follows is how it stores a table or an array. */
+const OF_LIBRARY = /^field of (?:pandas|numpy|polars|pyarrow|scipy|torch)\./;
+const PRIVATE = /^\._/;
+
+/** The path up to the object that the program knows: `h → .frame`, without ._mgr, the block and the array of a DataFrame. */
+export function outsideLibrary(path: readonly string[]): readonly string[] {
+  const inside = path.findIndex((step) => OF_LIBRARY.test(step));
+  const cut = inside > 0 && PRIVATE.test(path[inside - 1] ?? "") ? inside - 1 : inside;
+  return cut > 1 ? path.slice(0, cut) : path;
+}
+
 /**
  * An expression for the end of a holder path: `module app → Bus → .subs → dict["changed"]` is
  * `app.Bus.subs["changed"]`. null if the path has no such end, or the expression is long.
  */
 export function nameOf({ path }: Pick<HolderJson, "path">): string | null {
   let name: string | null = null;
-  for (const step of path) {
+  for (const step of outsideLibrary(path)) {
     name = longer(name, step);
   }
   return !name || name.endsWith(".") || name.length > LONGEST_NAME ? null : name;
