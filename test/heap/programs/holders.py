@@ -270,7 +270,7 @@ InNames, InGlobals = map(held, ["InNames", "InGlobals"])
 for number in range(3):
     globals()[f"table_{number}"] = (InNames(number), number)
 for number in range(COUNT):
-    globals()[f"row_{number}"] = [InGlobals(number)]
+    globals()[f"row_{number}"] = [InGlobals(number), InGlobals(-number), InGlobals(number)]
 
 
 class Meter:

@@ -7,8 +7,8 @@
  *                                                          └─> ...
  *
  * A module, a class and an object with few fields have fixed names and do not grow: if paths split there, two
- * leaks share it, and the larger one counts. If nearly every object has its own module, sys.modules grows; if nearly
- * every object has its own name in a namespace, that grows. A chain (each link holds the next: tracebacks, linked
+ * leaks share it, and the larger one counts. If nearly every object has its own module, sys.modules grows; if many
+ * names of a namespace lead to them, that grows. A chain (each link holds the next: tracebacks, linked
  * nodes) is represented by its first link.
  */
 
@@ -34,6 +34,8 @@ const MOST_FIELDS = 4;
 const SURE_LINKS = 24;
 const LOST_ON_CHAIN = 0.3;
 const DEEPEST = 4096;
+/** Fewer names at which paths split may be separate leaks. */
+const FEWEST_NAMES = 12;
 const LARGE: Bytes = 2 ** 20;
 
 interface Step {
@@ -87,12 +89,12 @@ export function accumulationPoint(
   const link = firstLink(objects, names, steps, SURE_LINKS);
   const isNone =
     end < FIRST_OBJECT ||
-    // A namespace in which nearly every object has a name of its own grows: globals()[f"table_{n}"].
-    (isNamespace(objects, names, end, before) && !areMany(byStep(ways, steps.length), nodes));
+    // A namespace grows if many names lead to them, and none to a quarter: globals()[f"table_{n}"].
+    (isNamespace(objects, names, end, before) && byStep(ways, steps.length).length < FEWEST_NAMES);
   return link ?? (isNone ? 0 : end);
 }
 
-/** Modules, or names of a namespace, created at run time. */
+/** Modules created at run time. */
 function areMany(modules: readonly unknown[], nodes: readonly NodeId[]): boolean {
   return modules.length >= Math.max(FEWEST_LINKS, nodes.length / 2);
 }
