@@ -22,6 +22,8 @@ export interface AttachProgress {
   } | null;
   /** The site that holds most of the memory allocated since then; null if nothing is known yet. */
   readonly most: { readonly frame: FrameJson; readonly bytes: Bytes } | null;
+  /** How long ago the recording was last read, for `tree` and `most`. */
+  readonly readAgoMs: Millis;
   /** The latest verdict: "python-leak (80 % sure)"; "" before the first. */
   readonly verdict: string;
 }
@@ -41,6 +43,7 @@ export class AttachProgressReader {
   #readingDueMs: Millis = FIRST_READING_MS;
   #firstRssBytes: Bytes | null = null;
   #read: ReadSoFar = { most: null, tree: null };
+  #readMs: Millis = 0;
 
   readonly #pid: Pid;
   readonly #forMs: Millis | null;
@@ -70,6 +73,7 @@ export class AttachProgressReader {
     if (elapsedMs >= this.#readingDueMs) {
       this.#readingDueMs = elapsedMs * READING_FACTOR;
       this.#read = readSoFar(path);
+      this.#readMs = elapsedMs;
     }
     const rssBytes = readStatus(this.#pid)?.rssBytes ?? 0;
     this.#report({
@@ -78,6 +82,7 @@ export class AttachProgressReader {
       rssBytes,
       rssGrowthBytes: rssBytes - this.#firstRssBytes,
       ...this.#read,
+      readAgoMs: elapsedMs - this.#readMs,
       verdict: this.verdict,
     });
   }

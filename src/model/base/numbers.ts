@@ -76,7 +76,7 @@ export function formatGrowthInterval(bytesPerHour: number, low?: number, high?: 
   const [from, to] = [formatGrowth(low), formatGrowth(high)];
   const range = `${from.replace(" MiB/h", "")} to ${to}`;
   if (low <= 0 && high >= 0) {
-    return `not measurable (${range})`;
+    return low === high ? "none" : `not measurable (${range})`;
   }
   return from === to && from === own ? own : `${own} (${range.replace(" MiB/h", "")})`;
 }

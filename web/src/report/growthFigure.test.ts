@@ -23,5 +23,14 @@ test("an interval that excludes zero is growth", () => {
     note: "95 % interval: +9.00 to +11.0 MiB/h",
   });
   const doubted = { growthBytesPerHour: 10 * MIB, ...measured, growthDoubt: "small" };
-  expect(growthFigure(ofSeries(doubted), undefined).note).toMatch(/too little to count in so short a window$/);
+  expect(growthFigure(ofSeries(doubted), undefined).note).toMatch(
+    /too little to count in so short a window$/,
+  );
+});
+
+test("memory that does not change at all is no growth, and no matter of measuring", () => {
+  const flat = { growthLowBytesPerHour: 0, growthHighBytesPerHour: 0 };
+  expect(growthFigure(ofSeries(flat), undefined).value).toBe("none");
+  const unclear = { growthLowBytesPerHour: -MIB, growthHighBytesPerHour: MIB };
+  expect(growthFigure(ofSeries(unclear), undefined).value).toBe("not measurable");
 });

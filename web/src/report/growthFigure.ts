@@ -29,6 +29,11 @@ export function growthFigure(
         };
   }
   const range = `${formatGrowth(low).replace(" MiB/h", "")} to ${formatGrowth(high)}`;
-  const value = low <= 0 && high >= 0 ? "not measurable" : formatGrowth(series.growthBytesPerHour);
+  const isUnclear = low <= 0 && high >= 0;
+  const value = isUnclear
+    ? low === high
+      ? "none"
+      : "not measurable"
+    : formatGrowth(series.growthBytesPerHour);
   return { value, note: `95 % interval: ${range}${DOUBT[series.growthDoubt ?? "none"]}` };
 }

@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { attachProgressText } from "./attach_progress.js";
+
+const frame = { function: "record", file: "/srv/app.py", line: 27, kind: "python" as const };
+const PROGRESS = {
+  elapsedMs: 46_000,
+  leftMs: 14_000,
+  rssBytes: 121 * 2 ** 20,
+  rssGrowthBytes: 3 * 2 ** 20,
+  tree: null,
+  most: { frame, bytes: 2 * 2 ** 20 },
+  verdict: "",
+};
+
+test("figures that were read some time ago are marked, and RSS, which is read each time, is not", () => {
+  const text = (readAgoMs: number) => attachProgressText(4242, { ...PROGRESS, readAgoMs });
+  expect(text(1_000)).toMatch(
+    /; RSS 121 MiB \(\+3\.00 MiB\); 2\.00 MiB live by record \S+app\.py:27$/,
+  );
+  expect(text(15_500)).toMatch(/; RSS 121 MiB \(\+3\.00 MiB\); 2\.00 MiB live by .*:27 16 s ago$/);
+  const tree = { processes: 5, pssBytes: 400 * 2 ** 20, growthBytes: 2 ** 20 };
+  expect(attachProgressText(4242, { ...PROGRESS, tree, readAgoMs: 15_500 })).toMatch(
+    /PSS of 5 processes 400 MiB \(\+1\.00 MiB\) 16 s ago; /,
+  );
+});
