@@ -64,9 +64,18 @@ export function membersOf(processes: readonly Member[]): number {
   return Math.max(1, processes.filter((process) => !isPassing(process)).length);
 }
 
+/** A program that frees its memory before it exits ends below its level. */
+const MOST_FREED = 0.8;
+
+/** Whether the last reading is far below the level of the last tenth of the window, because the program cleaned up. */
+export function freedAtEnd({ metric, level, end, shape }: TotalGrowth): boolean {
+  return metric === end.metric && shape !== "short" && end.bytes < MOST_FREED * level;
+}
+
 /** The last level of the memory that was measured: that of the header if it shows the same measure. */
-export function levelNow({ metric, level, end }: TotalGrowth): Bytes {
-  return metric === end.metric ? end.bytes : level;
+export function levelNow(total: TotalGrowth): Bytes {
+  const { metric, level, end } = total;
+  return metric === end.metric && !freedAtEnd(total) ? end.bytes : level;
 }
 
 /** "resident" for one process; for a tree the measure: "PSS". */

@@ -15,7 +15,7 @@ import { growingChildren, whichChildrenGrow } from "../causes/growing_children.j
 import { growingHandles } from "../causes/growing_handles.js";
 import type { Evidence } from "../evidence/evidence.js";
 import type { Observations, ProcessObservation } from "../evidence/observations.js";
-import { measureName } from "../series/total_growth.js";
+import { freedAtEnd, measureName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { fillingParts, holderName } from "./filling_cache.js";
@@ -162,13 +162,17 @@ function rateOf(
 }
 
 /** "15 MiB resident after 60 s", as the header shows it; "30 MiB PSS in 4 processes after 60 s". */
-export function levelText({ evidence, target, total: { end }, windowMs }: Observations): string {
+export function levelText({ evidence, target, total, windowMs }: Observations): string {
+  const { end } = total;
   const after = `after ${formatDurationBriefly(windowMs)}`;
   if (evidence.selection !== undefined) {
     return `${formatBytesBriefly(liveBytes(evidence))} live ${after}`;
   }
   const processes = runningAtEnd(evidence);
   const count = processes === 1 ? "" : ` in ${processes} processes`;
+  if (freedAtEnd(total)) {
+    return `${formatBytesBriefly(total.level)} ${measureName(end)}${count}, and ${formatBytesBriefly(end.bytes)} at the end, ${after}`;
+  }
   return `${formatBytesBriefly(end.bytes)} ${measureName(end)}${count} ${after}${freeText(target, end.bytes)}`;
 }
 
