@@ -1,10 +1,7 @@
 /** Sites that grew during the window and no longer do, or more and more slowly: caches, and data that is loaded at the start. */
-import { formatBytesBriefly } from "../../model/base/numbers.js";
 import type { Observations } from "../evidence/observations.js";
-import { headlineOf } from "../sites/headline_frame.js";
 import { type SiteHistory, valueAt } from "../sites/site_history.js";
 import { isFull, roseAtEnd, type SiteJudgement } from "../sites/suspects.js";
-import { frameText } from "../wording/words.js";
 
 export interface FilledSite {
   readonly judgement: SiteJudgement;
@@ -43,15 +40,6 @@ export function filledSites({
         slope: endMs > settledMs ? Math.max(0, rise / (endMs - settledMs)) : 0,
       };
     });
-}
-
-/** "load (app.py:7) filled to 20 MiB and no longer grows." */
-export function filledText({ judgement: { site }, full }: FilledSite): string {
-  const where = frameText(headlineOf(site));
-  const holds = formatBytesBriefly(site.liveBytes.at(-1) ?? 0);
-  return full
-    ? `${where} filled to ${holds} and no longer grows.`
-    : `${where} keeps ${holds}, and grows more and more slowly: it may be a cache that is not full yet.`;
 }
 
 /** Share of a site's highest live bytes, beyond the sampling error, that it freed again. */

@@ -2,7 +2,8 @@
 import type { Metric } from "../../model/profile/series.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
-import type { Handles } from "../wording/advice_entry.js";
+
+export type Handles = "open sockets" | "open files" | "threads";
 
 /** A rise by fewer handles is a pool that fills. */
 const FEWEST_HANDLES = 15;

@@ -1,6 +1,7 @@
 import { formatBytesBriefly } from "../../model/base/numbers.js";
-import { filledSites, filledText } from "../causes/filled_sites.js";
+import { filledSites } from "../causes/filled_sites.js";
 import { headlineOf } from "../sites/headline_frame.js";
+import { filledText } from "../wording/filling_cache.js";
 import { levelText } from "../wording/summary_sentence.js";
 import { frameText } from "../wording/words.js";
 import { type Rule, silent } from "./rule.js";

@@ -4,11 +4,12 @@
  * first, and later ones count only the rest.
  */
 import type { AlsoFoundJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
-import { filledSites, filledText } from "../causes/filled_sites.js";
+import { filledSites } from "../causes/filled_sites.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
 import { isFirm } from "../series/growth.js";
 import type { SiteJudgement } from "../sites/suspects.js";
+import { filledText } from "../wording/filling_cache.js";
 import { causeSentence } from "../wording/summary_sentence.js";
 
 export interface Judged {

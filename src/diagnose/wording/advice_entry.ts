@@ -1,5 +1,6 @@
 /** One piece of advice, and the facts that decide whether it applies. */
 import type { HolderJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
+import type { Handles } from "../causes/growing_handles.js";
 
 /** What is known about the memory that a verdict accuses. */
 export interface AdviceFacts {
@@ -15,8 +16,6 @@ export interface AdviceFacts {
   /** For handles: which of them accumulate. */
   readonly handles?: Handles;
 }
-
-export type Handles = "open sockets" | "open files" | "threads";
 
 export interface Advice {
   readonly id: string;

@@ -5,6 +5,7 @@ import {
   formatShare,
 } from "../../model/base/numbers.js";
 import type { HolderJson } from "../../model/documents/diagnosis_document.js";
+import type { FilledSite } from "../causes/filled_sites.js";
 import type { BoundedSuspect } from "../evidence/bounded_holders.js";
 import type { Observations } from "../evidence/observations.js";
 import { headlineOf } from "../sites/headline_frame.js";
@@ -78,3 +79,12 @@ export function fillingParts(
 
 /** A count that is older than this share of the window states its age. */
 const SHORT_OF_WINDOW = 0.1;
+
+/** "load (app.py:7) filled to 20 MiB and no longer grows." */
+export function filledText({ judgement: { site }, full }: FilledSite): string {
+  const where = frameText(headlineOf(site));
+  const holds = formatBytesBriefly(site.liveBytes.at(-1) ?? 0);
+  return full
+    ? `${where} filled to ${holds} and no longer grows.`
+    : `${where} keeps ${holds}, and grows more and more slowly: it may be a cache that is not full yet.`;
+}
