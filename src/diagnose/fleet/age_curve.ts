@@ -221,11 +221,10 @@ function meanAbove(levels: Levels, curve: Levels): number {
 const EARLY = 0.15;
 
 /**
- * The slope of the later half of the ages as a share of that before: 1 of a leak, and less of what fills. Over the requests, if
- * these are known. 1 if the curve does not begin with the processes.
+ * The slope of the later half of a curve as a share of that before: 1 of a leak, and less of what fills. Over `times`, which are
+ * those of the requests if growth follows them more closely. 1 if the curve does not begin with the processes.
  */
-export function lateShare({ axis, times: ages, workTimes, values }: AgeCurve): number {
-  const times = workTimes ?? ages;
+export function lateShare({ axis, times, values }: AgeCurve): number {
   const [first, last] = [times[0] ?? 0, times.at(-1) ?? 0];
   const at = (share: number) => firstFrom(times, first + share * (last - first));
   const slope = (from: number, to: number) =>

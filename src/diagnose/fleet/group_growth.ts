@@ -167,7 +167,7 @@ function growthIn(
     curve.axis === "age" &&
     rate * lengthMs < SHORT_LIVES.share * limit &&
     areShort(processes, window);
-  const [isYoung, late] = [lengthMs < FILLED_MS, lateShare(byTime)];
+  const [isYoung, late] = [lengthMs < FILLED_MS, lateShare(curve)];
   const isSteady =
     lengthMs >= STEADY.lengthMs &&
     assessed.rise > Math.max(STEADY.ofLimit * limit, leastRate * lengthMs) &&

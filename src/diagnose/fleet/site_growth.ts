@@ -63,7 +63,7 @@ export function withSites(
     return curve === null ? [] : [{ line, curve }];
   });
   // Most of the work, so it is done for lines that matter.
-  const lastingOf = (curve: AgeCurve) => lastingByBest(curve, z, SLOWING_FINE)?.lasting ?? null;
+  const bestOf = (curve: AgeCurve) => lastingByBest(curve, z, SLOWING_FINE);
   const isUsual = (line: FrameJson, curve: AgeCurve, rate: number) => {
     const lengthMs = lengthOf(curve);
     return (
@@ -86,8 +86,8 @@ export function withSites(
       return growth;
     }
     const seen = sites.flatMap(({ line, curve }) => {
-      const lasting = lengthOf(curve) >= growth.windowMs / 2 ? lastingOf(curve) : null;
-      return lasting === null ? [] : [{ line, curve, ...lasting }];
+      const best = lengthOf(curve) >= growth.windowMs / 2 ? bestOf(curve) : null;
+      return best === null ? [] : [{ line, curve, ...best.lasting }];
     });
     const unusual = seen.filter(
       ({ line, curve, straight }) => !isUsual(line, curve, straight.rate),
@@ -97,7 +97,7 @@ export function withSites(
   }
   const [fastest] = sites
     .flatMap(({ line, curve }) =>
-      lastingSite(curve, lastingOf, growth.level).filter(({ rate }) => !isUsual(line, curve, rate)),
+      lastingSite(curve, bestOf, growth.level).filter(({ rate }) => !isUsual(line, curve, rate)),
     )
     .filter(({ rate }) => growth.high > LEAST_IN_RSS * rate)
     .sort((a, b) => b.rate - a.rate);
@@ -123,20 +123,24 @@ function lengthOf({ times }: AgeCurve): Millis {
 /** The growth of a site that lasts; otherwise nothing. */
 function lastingSite(
   curve: AgeCurve,
-  lastingOf: (curve: AgeCurve) => LastingGrowth | null,
+  bestOf: (curve: AgeCurve) => ReturnType<typeof lastingByBest>,
   level: Bytes,
 ): LastingGrowth[] {
   const lengthMs = lengthOf(curve);
-  const least = lengthMs < LEAST_STEADY_MS ? SLOWED.inDays : SLOWED.later;
-  const late = lateShare(curve);
-  if (lengthMs < LEAST_LASTING_MS || !keeps(curve) || late < least || late > FASTER) {
+  if (lengthMs < LEAST_LASTING_MS || !keeps(curve)) {
     return [];
   }
   const { shape, lastThird } = assessGrowth(curve);
-  const lasting = shape === "growing" ? lastingOf(curve) : null;
-  if (lasting === null) {
+  const best = shape === "growing" ? bestOf(curve) : null;
+  if (best === null) {
     return [];
   }
+  const least = lengthMs < LEAST_STEADY_MS ? SLOWED.inDays : SLOWED.later;
+  const late = lateShare(best.curve);
+  if (late < least || late > FASTER) {
+    return [];
+  }
+  const { lasting } = best;
   // Growth by requests follows the load, which leaves no exact interval; but a cache would slow down.
   const isSteady = lengthMs >= LEAST_STEADY_MS && lastThird >= STEADY;
   const { rate } = lasting.straight;
