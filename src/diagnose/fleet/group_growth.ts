@@ -63,8 +63,11 @@ const SLOWED = { inDays: 0.7, later: 0.5 };
 const FILLED_MS = 3 * DAY_MS;
 /** The same of what grows faster and faster: load that rises. */
 export const FASTER = 2.5;
-/** Processes that are all restarted within this time do no harm if they rise by less than this share of the limit until then. */
+/** Processes that are all restarted within this time do no harm if they rise by less than this share of the limit until then; of
+ * the smaller share, if they rise in a line that is certainly straight: its low end as a share of the rate, and the slope of its
+ * later half. */
 const SHORT_LIVES = { ms: 30 * HOUR_MS, share: 0.03 };
+const STRAIGHT_SHORT = { share: 0.01, low: 0.75, late: 0.85, latest: 1.3 };
 /** Ends of lives from which they count as restarted. */
 const FEWEST_ENDS = 3;
 
@@ -163,11 +166,15 @@ function growthIn(
     lives !== null || ((assessed.shape === "growing" || isStraight) && lasting.high > leastRate);
   const firstMs = Math.min(...processes.map(({ process }) => process.startedMs));
   const isOld = lengthMs >= LEAST_LASTING_MS && endMs - firstMs >= LEAST_DECIDED_MS;
+  const [isYoung, late] = [lengthMs < FILLED_MS, lateShare(curve)];
+  const isStraightShort =
+    lasting.low > STRAIGHT_SHORT.low * lasting.rate &&
+    late > STRAIGHT_SHORT.late &&
+    late < STRAIGHT_SHORT.latest;
   const isEndedInTime = (rate: number) =>
     curve.axis === "age" &&
-    rate * lengthMs < SHORT_LIVES.share * limit &&
+    rate * lengthMs < (isStraightShort ? STRAIGHT_SHORT : SHORT_LIVES).share * limit &&
     areShort(processes, window);
-  const [isYoung, late] = [lengthMs < FILLED_MS, lateShare(curve)];
   const isSteady =
     lengthMs >= STEADY.lengthMs &&
     assessed.rise > Math.max(STEADY.ofLimit * limit, leastRate * lengthMs) &&

@@ -1,10 +1,10 @@
 /** One version of a service, judged: all its processes, and the instances that differ from their siblings. */
 import type { FleetProcess } from "./fleet_evidence.js";
 import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
-import type { Unloaded } from "./load_removal.js";
+import { loadRange, type Unloaded } from "./load_removal.js";
 import { instancesOf, type NewLine, newLines } from "./new_lines.js";
 import { type OddInstance, oddInstances } from "./odd_instances.js";
-import { clearedByPrecedent } from "./precedent.js";
+import { beyondPrecedent, clearedByPrecedent } from "./precedent.js";
 import { type SeenLife, seenLives } from "./seen_lines.js";
 import { LEAST_IN_RSS, withSites } from "./site_growth.js";
 
@@ -68,10 +68,11 @@ export function judged(
   const odd = oddInstances(version.processes, own);
   const names = new Set(odd.map(({ instance }) => instance));
   const others = version.processes.filter(({ process }) => !names.has(process.instance));
-  const growth = groupGrowth(others, own);
-  if (growth === null) {
-    return { ...version, seen, odd, growth };
+  const whole = groupGrowth(others, own);
+  if (whole === null) {
+    return { ...version, seen, odd, growth: whole };
   }
+  const growth = whole.shape === "leaking" ? whole : beyondEarlier(whole, others, own, earlier);
   const settled = withSites(clearedByPrecedent(growth, earlier), others, own);
   const [newLine] = newLines(seen, before, {
     ...settled,
@@ -85,6 +86,21 @@ export function judged(
       ? { odd, growth: settled }
       : withNewLine({ odd, growth: settled }, newLine, version.processes)),
   };
+}
+
+/** The growth of a version, or what is left of it without what earlier versions did at the same ages, if that shows a leak. */
+function beyondEarlier(
+  growth: GroupGrowth,
+  processes: readonly Unloaded[],
+  judging: Judging,
+  earlier: readonly JudgedVersion[],
+): GroupGrowth {
+  const beyond = beyondPrecedent(processes, growth.curve, earlier);
+  const left =
+    beyond && groupGrowth(beyond, { ...judging, loadBytes: loadRange(processes) });
+  return left?.shape === "leaking" && left.curve.axis === "age"
+    ? { ...left, curve: growth.curve }
+    : growth;
 }
 
 /** What a line that no earlier version had shows about a version: it leaks, or a few of its instances do. */
