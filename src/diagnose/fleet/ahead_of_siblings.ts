@@ -14,6 +14,8 @@ import type { Unloaded } from "./load_removal.js";
 export const FEWEST_SIBLINGS = 3;
 /** The share of its growth by which an instance has to be ahead of its siblings. */
 const LEAST_AHEAD = 0.5;
+/** The share of its growth by which one that was restarted has to be above what its siblings ever had. */
+const LEAST_ABOVE = 0.25;
 /** The readings at the end of a life whose median is its level. */
 const LAST_READINGS = 5;
 
@@ -57,13 +59,27 @@ export function risesIn(processes: readonly Unloaded[], window: Window): Rises {
   );
 }
 
-/** Whether it was restarted, and in no life came to have more memory than most of its siblings have. */
-export function fillsAgain(own: readonly Unloaded[], siblings: readonly Unloaded[]): boolean {
-  const levels = (lives: readonly Unloaded[]) =>
-    lives.flatMap(({ process }) =>
-      process.rss.values.length === 0 ? [] : [median(process.rss.values.slice(-LAST_READINGS))],
-    );
-  return own.length > 1 && Math.max(...levels(own)) <= median(levels(siblings));
+/**
+ * Whether it was restarted, and in no life came to have more memory than most of its siblings ever had, by a part of what its
+ * longest life gains at this rate.
+ */
+export function fillsAgain(
+  own: readonly Unloaded[],
+  siblings: readonly Unloaded[],
+  rate: number,
+): boolean {
+  const highest = (lives: readonly Unloaded[]) => {
+    const levels = new Map<string, Bytes>();
+    for (const { process } of lives) {
+      const level = median(process.rss.values.slice(-LAST_READINGS));
+      levels.set(process.instance, Math.max(level, levels.get(process.instance) ?? 0));
+    }
+    return [...levels.values()];
+  };
+  const gained = rate * Math.max(...own.map(lengthOf));
+  return (
+    own.length > 1 && Math.max(...highest(own)) <= median(highest(siblings)) + LEAST_ABOVE * gained
+  );
 }
 
 /**

@@ -48,8 +48,9 @@ const LEAST_FATAL = SOONER;
 const LEAST_OF_FATAL = 0.25;
 /** No daily load: the low end of the interval as a share of the rate, and the rise as a share of the level. */
 const STRAIGHT = { low: 0.8, share: 0.1 };
-/** For less than five days, load that was removed only in part can look like growth of this share of its range. */
-const LEAST_OF_LOAD = 0.4;
+/** For less than five days, load that was removed only in part can look like growth of this share of its range; without request
+ * rates, for less than two days, of the larger share. */
+const LEAST_OF_LOAD = { known: 0.4, inDays: 1.2 };
 const LOAD_SEEN_MS = 5 * DAY_MS;
 /** Growth that lasts, as a share of what filled, which does not count: what fills goes on by less and less. */
 const MOST_REST = { inDays: 0.5, later: 0.25 };
@@ -189,10 +190,13 @@ function growthIn(
     lasting.rate * lengthMs > (isYoung ? MOST_REST.inDays : MOST_REST.later) * lasting.fillBytes;
   const lasts = (isOld && isSure && !isEndedInTime(lasting.rate)) || isFatal;
   const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
+  const isLoadSeen = lengthMs >= 2 * DAY_MS || processes.every(({ work }) => work !== null);
   const mayFollowLoad = (rate: number) =>
     lengthMs < LOAD_SEEN_MS &&
     !isFatal &&
-    rate * lengthMs < LEAST_OF_LOAD * (loadBytes ?? loadRange(processes));
+    rate * lengthMs <
+      (isLoadSeen ? LEAST_OF_LOAD.known : LEAST_OF_LOAD.inDays) *
+        (loadBytes ?? loadRange(processes));
   const hasFilled =
     lasting.fillBytes > least &&
     lasting.rate * lengthMs < MOST_REST.later * lasting.fillBytes &&

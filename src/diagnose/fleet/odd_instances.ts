@@ -62,7 +62,7 @@ export function oddInstances(
   const isFurther = (instance: string, rate: number) => {
     const own = lives.get(instance) as Unloaded[];
     const siblings = processes.filter(({ process }) => process.instance !== instance);
-    return isAhead(own, siblings, rate, window, rises) && !fillsAgain(own, siblings);
+    return isAhead(own, siblings, rate, window, rises) && !fillsAgain(own, siblings, rate);
   };
   // Costs less than to remove from all of them what they share.
   const mayBeOdd = [...lives].some(([instance, own]) =>
