@@ -13,7 +13,7 @@ import { assessGrowth, smallestRise } from "../series/growth.js";
 import { firstFrom } from "../series/medians.js";
 import { median } from "../series/trend.js";
 import { SOONER } from "../wording/fleet_sentence.js";
-import { type AgeCurve, ageCurve, lateShare } from "./age_curve.js";
+import { type AgeCurve, ageCurve, EARLY, lateShare } from "./age_curve.js";
 import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
 import type { NewLine } from "./new_lines.js";
@@ -48,9 +48,11 @@ const LEAST_FATAL = SOONER;
 const LEAST_OF_FATAL = 0.25;
 /** No daily load: the low end of the interval as a share of the rate, and the rise as a share of the level. */
 const STRAIGHT = { low: 0.8, share: 0.1 };
+/** The same over a whole day, at whose end the load is what it was: also the slope of the later half. */
+const WHOLE_DAY = { ms: 22 * HOUR_MS, low: 0.6, share: 0.05, late: 0.8, latest: 1.4 };
 /** For less than five days, load that was removed only in part can look like growth of this share of its range; without request
  * rates, for less than two days, of the larger share. */
-const LEAST_OF_LOAD = { known: 0.4, inDays: 1.2 };
+const LEAST_OF_LOAD = { known: 0.4, inDays: 1.2, ofPart: 3 };
 const LOAD_SEEN_MS = 5 * DAY_MS;
 /** Growth that lasts, as a share of what filled, which does not count: what fills goes on by less and less. */
 const MOST_REST = { inDays: 0.5, later: 0.25 };
@@ -58,9 +60,12 @@ const MOST_REST = { inDays: 0.5, later: 0.25 };
 export const LEAST_SURE = 0.3;
 /** Where what is left of the load, or growth in bursts, leaves a wide interval: a curve of two days whose halves rise alike, by more
  * than the load does and by this share of the limit. What fills within a day has slowed down to less. */
-const STEADY = { lengthMs: 2 * DAY_MS, ofLimit: 0.05, least: 0.75, most: 1.6 };
+const STEADY = { lengthMs: 36 * HOUR_MS, ofLimit: 0.03, ofLoad: 3, least: 0.75, most: 1.6 };
+/** Every fit agrees about what lasts: the low end of the interval as a share of the rate. The slope of the later half is then
+ * compared with that of the time after so many durations of filling, up to a share of the curve. */
+const TIGHT = { lengthMs: 44 * HOUR_MS, low: 0.8, fills: 3, most: 0.45 };
 /** The slope of the later half of a curve as a share of that before. */
-const SLOWED = { inDays: 0.7, later: 0.5 };
+const SLOWED = { inDay: 0.8, inDays: 0.7, later: 0.5 };
 const FILLED_MS = 3 * DAY_MS;
 /** The same of what grows faster and faster: load that rises. */
 export const FASTER = 2.5;
@@ -153,8 +158,19 @@ function growthIn(
     ? Math.max(smallestRise(lengthMs, level), LEAST_OF_PART * level)
     : Math.max(LEAST_OF_LEVEL * level, LEAST_OF_LIMIT * limit);
   const leastRate = least / lengthMs;
+  const isYoung = lengthMs < FILLED_MS;
+  const leastLate = lengthMs < DAY_MS ? SLOWED.inDay : isYoung ? SLOWED.inDays : SLOWED.later;
+  const isTight = lengthMs >= TIGHT.lengthMs && lasting.low > TIGHT.low * lasting.rate;
+  const filledBy = isTight ? Math.min(TIGHT.most, (TIGHT.fills * lasting.fillMs) / lengthMs) : 0;
+  const late = lateShare(curve, Math.max(EARLY, filledBy));
   const isStraight =
     lasting.low > STRAIGHT.low * lasting.rate && lasting.rate * lengthMs > STRAIGHT.share * level;
+  const isStraightForDay =
+    lengthMs >= WHOLE_DAY.ms &&
+    lasting.low > WHOLE_DAY.low * lasting.rate &&
+    lasting.rate * lengthMs > WHOLE_DAY.share * level &&
+    late > WHOLE_DAY.late &&
+    late < WHOLE_DAY.latest;
   const lives = straightLives(processes, limit);
   // Even the level that a filling cache would approach is above the limit.
   const isFatal =
@@ -167,7 +183,6 @@ function growthIn(
     lives !== null || ((assessed.shape === "growing" || isStraight) && lasting.high > leastRate);
   const firstMs = Math.min(...processes.map(({ process }) => process.startedMs));
   const isOld = lengthMs >= LEAST_LASTING_MS && endMs - firstMs >= LEAST_DECIDED_MS;
-  const [isYoung, late] = [lengthMs < FILLED_MS, lateShare(curve)];
   const isStraightShort =
     lasting.low > STRAIGHT_SHORT.low * lasting.rate &&
     late > STRAIGHT_SHORT.late &&
@@ -176,27 +191,32 @@ function growthIn(
     curve.axis === "age" &&
     rate * lengthMs < (isStraightShort ? STRAIGHT_SHORT : SHORT_LIVES).share * limit &&
     areShort(processes, window);
+  const loadMoves = () => loadBytes ?? loadRange(processes);
   const isSteady =
     lengthMs >= STEADY.lengthMs &&
     assessed.rise > Math.max(STEADY.ofLimit * limit, leastRate * lengthMs) &&
-    assessed.rise > (loadBytes ?? loadRange(processes)) &&
+    assessed.rise > loadMoves() &&
     risesSteadily(byTime);
+  const isFarAboveLoad = isSteady && assessed.rise > STEADY.ofLoad * loadMoves();
   const isSure =
     (lasting.low > LEAST_SURE * lasting.rate || isSteady) &&
     lasting.rate > leastRate &&
-    late > (isYoung ? SLOWED.inDays : SLOWED.later) &&
+    late > leastLate &&
     late < FASTER &&
-    lasting.straight.low > 0 &&
-    lasting.rate * lengthMs > (isYoung ? MOST_REST.inDays : MOST_REST.later) * lasting.fillBytes;
+    (lasting.straight.low > 0 || isFarAboveLoad) &&
+    lasting.rate * lengthMs >
+      (isYoung && !isTight ? MOST_REST.inDays : MOST_REST.later) * lasting.fillBytes;
   const lasts = (isOld && isSure && !isEndedInTime(lasting.rate)) || isFatal;
-  const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
+  const mayBeLoad =
+    !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight && !isStraightForDay;
   const isLoadSeen = lengthMs >= 2 * DAY_MS || processes.every(({ work }) => work !== null);
+  const ofLoad = isLoadSeen
+    ? LEAST_OF_LOAD.known
+    : isPart && curve.axis === "time"
+      ? LEAST_OF_LOAD.ofPart
+      : LEAST_OF_LOAD.inDays;
   const mayFollowLoad = (rate: number) =>
-    lengthMs < LOAD_SEEN_MS &&
-    !isFatal &&
-    rate * lengthMs <
-      (isLoadSeen ? LEAST_OF_LOAD.known : LEAST_OF_LOAD.inDays) *
-        (loadBytes ?? loadRange(processes));
+    lengthMs < LOAD_SEEN_MS && !isFatal && rate * lengthMs < ofLoad * loadMoves();
   const hasFilled =
     lasting.fillBytes > least &&
     lasting.rate * lengthMs < MOST_REST.later * lasting.fillBytes &&

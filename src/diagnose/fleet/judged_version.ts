@@ -72,8 +72,14 @@ export function judged(
   if (whole === null) {
     return { ...version, seen, odd, growth: whole };
   }
-  const growth = whole.shape === "leaking" ? whole : beyondEarlier(whole, others, own, earlier);
-  const settled = withSites(clearedByPrecedent(growth, earlier), others, own);
+  const beyond = beyondEarlier(whole, others, own, earlier);
+  const growth =
+    whole.shape === "leaking"
+      ? clearedByPrecedent(whole, earlier, beyond)
+      : beyond === null
+        ? whole
+        : clearedByPrecedent({ ...beyond, curve: whole.curve }, earlier);
+  const settled = withSites(growth, others, own);
   const [newLine] = newLines(seen, before, {
     ...settled,
     z: own.z,
@@ -88,19 +94,16 @@ export function judged(
   };
 }
 
-/** The growth of a version, or what is left of it without what earlier versions did at the same ages, if that shows a leak. */
+/** What is left of the growth of a version without what earlier versions did at the same ages; null unless it leaks. */
 function beyondEarlier(
   growth: GroupGrowth,
   processes: readonly Unloaded[],
   judging: Judging,
   earlier: readonly JudgedVersion[],
-): GroupGrowth {
+): GroupGrowth | null {
   const beyond = beyondPrecedent(processes, growth.curve, earlier);
-  const left =
-    beyond && groupGrowth(beyond, { ...judging, loadBytes: loadRange(processes) });
-  return left?.shape === "leaking" && left.curve.axis === "age"
-    ? { ...left, curve: growth.curve }
-    : growth;
+  const left = beyond && groupGrowth(beyond, { ...judging, loadBytes: loadRange(processes) });
+  return left?.shape === "leaking" && left.curve.axis === "age" ? left : null;
 }
 
 /** What a line that no earlier version had shows about a version: it leaks, or a few of its instances do. */

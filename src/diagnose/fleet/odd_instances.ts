@@ -149,7 +149,8 @@ function leakToTheLimit(
 ): OddInstance[] {
   const found = [...instances].flatMap(([instance, own]): OddInstance[] => {
     const limits = own.map(({ process }) => process.limitBytes);
-    const rates = own.length < FEWEST_LIVES ? null : straightLives(own, Math.min(...limits), FEWEST_LIVES);
+    const rates =
+      own.length < FEWEST_LIVES ? null : straightLives(own, Math.min(...limits), FEWEST_LIVES);
     const siblings = processes.filter(({ process }) => process.instance !== instance);
     const growth =
       rates !== null && areMostLivesAhead(own, siblings, rates.rate)
@@ -157,7 +158,13 @@ function leakToTheLimit(
         : null;
     return rates === null || growth === null
       ? []
-      : [{ instance, growth: { ...growth, ...rates, isFatal: true, shape: "leaking" }, processes: own }];
+      : [
+          {
+            instance,
+            growth: { ...growth, ...rates, isFatal: true, shape: "leaking" },
+            processes: own,
+          },
+        ];
   });
   return found.length > MOST_SHARE * instances.size ? [] : found;
 }

@@ -18,6 +18,8 @@ import type { Unloaded } from "./load_removal.js";
 
 /** A version that rises by more than this multiple of its precedent does more than fill a larger cache. */
 const ALIKE = 3.5;
+/** The share of a version's rate that leaks without what its precedent did, from which the precedent does not explain it. */
+const LEAST_BEYOND = 0.8;
 /** The same within a version, whose instances differ only in load. */
 const ALIKE_SIBLINGS = 2;
 /** A precedent that rises by less than this share of the version was level. */
@@ -50,15 +52,21 @@ const CALM = new Set(["flat", "filling", "stepped"]);
 /**
  * A leak unless an earlier version rose alike and levelled off. One that will pass its limit anyway is cleared only if it goes on
  * filling as the earlier version did.
- * `earlier`: the latest last.
+ * `earlier`: the latest last. `beyond`: what leaks without what these did.
  */
-export function clearedByPrecedent(growth: GroupGrowth, earlier: readonly Earlier[]): GroupGrowth {
+export function clearedByPrecedent(
+  growth: GroupGrowth,
+  earlier: readonly Earlier[],
+  beyond: GroupGrowth | null = null,
+): GroupGrowth {
   const { shape, isFatal, curve } = growth;
   if (shape !== "leaking") {
     return growth;
   }
   const precedent = isFatal ? null : latestPrecedent(curve, earlier);
-  const isAlike = precedent !== null && slopeIn(precedent, agesOf(curve)) * ALIKE > slopeIn(curve);
+  const isMore = beyond !== null && beyond.rate > LEAST_BEYOND * growth.rate;
+  const isAlike =
+    !isMore && precedent !== null && slopeIn(precedent, agesOf(curve)) * ALIKE > slopeIn(curve);
   return isAlike || goesOnFilling(curve, earlier) ? { ...growth, shape: "undecided" } : growth;
 }
 
@@ -125,7 +133,8 @@ export function beyondPrecedent(
     rss: {
       times: rss.times,
       values: rss.values.map(
-        (value, at) => value - (levelAt(usual, (rss.times[at] as number) - process.startedMs) - start),
+        (value, at) =>
+          value - (levelAt(usual, (rss.times[at] as number) - process.startedMs) - start),
       ),
     },
     work,
