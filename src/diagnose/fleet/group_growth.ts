@@ -63,7 +63,7 @@ export const LEAST_SURE = 0.3;
 const STEADY = { lengthMs: 36 * HOUR_MS, ofLimit: 0.03, ofLoad: 3, least: 0.75, most: 1.6 };
 /** Every fit agrees about what lasts: the low end of the interval as a share of the rate. The slope of the later half is then
  * compared with that of the time after so many durations of filling, up to a share of the curve. */
-const TIGHT = { lengthMs: 44 * HOUR_MS, low: 0.8, fills: 3, most: 0.45 };
+const TIGHT = { lengthMs: 44 * HOUR_MS, low: 0.8, fills: 3, most: 0.45, late: 0.6 };
 /** The slope of the later half of a curve as a share of that before. */
 const SLOWED = { inDay: 0.8, inDays: 0.7, later: 0.5 };
 const FILLED_MS = 3 * DAY_MS;
@@ -159,10 +159,11 @@ function growthIn(
     : Math.max(LEAST_OF_LEVEL * level, LEAST_OF_LIMIT * limit);
   const leastRate = least / lengthMs;
   const isYoung = lengthMs < FILLED_MS;
-  const leastLate = lengthMs < DAY_MS ? SLOWED.inDay : isYoung ? SLOWED.inDays : SLOWED.later;
   const isTight = lengthMs >= TIGHT.lengthMs && lasting.low > TIGHT.low * lasting.rate;
   const filledBy = isTight ? Math.min(TIGHT.most, (TIGHT.fills * lasting.fillMs) / lengthMs) : 0;
   const late = lateShare(curve, Math.max(EARLY, filledBy));
+  const ofDays = isYoung ? SLOWED.inDays : SLOWED.later;
+  const leastLate = lengthMs < DAY_MS ? SLOWED.inDay : Math.min(ofDays, isTight ? TIGHT.late : 1);
   const isStraight =
     lasting.low > STRAIGHT.low * lasting.rate && lasting.rate * lengthMs > STRAIGHT.share * level;
   const isStraightForDay =

@@ -9,6 +9,8 @@
  *   life 3  ▁▂▃▄▄▅▆▇█ killed         three lives, or all instances if there are fewer, and most of
  *                                          those that lived as long: leaks
  *
+ * Where no limit is known, lives count that rose to three times their level after start-up.
+ *
  * Where requests are few at night, a leak that follows them is no straight line. A life of more than a day that rose by half of the
  * limit, a part of it in each half of its time, and gave nothing back, counts as well.
  */
@@ -20,6 +22,8 @@ import type { Unloaded } from "./load_removal.js";
 const START_UP_MS: Millis = 10 * 60_000;
 /** Of the limit. */
 const LEAST_RISE = 0.3;
+/** Where no limit is known: multiples of the level after start-up, and bytes. */
+const LEAST_UNLIMITED = { ofStart: 2, bytes: 256 * 2 ** 20 };
 /** The part of its rise that a life has at half of its time. */
 const HALFWAY = { least: 0.35, most: 0.6 };
 /** The same of a long life that gives nothing back: its least length, rise, and largest decrease as a share of the rise. */
@@ -37,8 +41,8 @@ export function straightLives(
   limit: Bytes,
   fewest = Math.min(FEWEST_LIVES, instancesIn(processes)),
 ): { readonly rate: number; readonly low: number; readonly high: number } | null {
-  const lives = limit > 0 ? processes.flatMap(riseOf) : [];
-  const risen = lives.filter(({ rise }) => rise > LEAST_RISE * limit);
+  const lives = processes.flatMap(riseOf);
+  const risen = lives.filter((life) => life.rise > leastOf(life, limit));
   const straight = risen.filter((life) => isStraight(life) || isKept(life, limit));
   const least = Math.min(...straight.map(({ lengthMs }) => lengthMs));
   const others = lives.filter((each) => each.lengthMs >= least && !straight.includes(each));
@@ -61,12 +65,18 @@ interface Life {
   readonly halfway: number;
 }
 
+function leastOf({ levels: [start = 0] }: Life, limit: Bytes): Bytes {
+  return limit > 0
+    ? LEAST_RISE * limit
+    : Math.max(LEAST_UNLIMITED.bytes, LEAST_UNLIMITED.ofStart * start);
+}
+
 function isStraight({ halfway }: Life): boolean {
   return halfway >= HALFWAY.least && halfway <= HALFWAY.most;
 }
 
 function isKept({ levels, rise, lengthMs, halfway }: Life, limit: Bytes): boolean {
-  const isFar = lengthMs >= KEPT.lengthMs && rise > KEPT.rise * limit;
+  const isFar = lengthMs >= KEPT.lengthMs && limit > 0 && rise > KEPT.rise * limit;
   let [highest, given] = [Number.NEGATIVE_INFINITY, 0];
   for (const level of isFar ? levels : []) {
     highest = Math.max(highest, level);
