@@ -85,12 +85,13 @@ export function fillsAgain(
 /**
  * Whether most lives of an instance rose further than its siblings did at the same ages, by at least half of its growth. One
  * life alone may have started before the peak of the day, and a cache or a pool then fills as it did before. True if siblings
- * did not live as long.
+ * did not live as long. `windowMs`: of the rate, before which the instance need not have grown.
  */
 export function areMostLivesAhead(
   own: readonly Unloaded[],
   siblings: readonly Unloaded[],
   rate: number,
+  windowMs: Millis = Number.POSITIVE_INFINITY,
 ): boolean {
   // The age that enough of the siblings reached.
   const reached = siblings.map(lengthOf).sort((a, b) => b - a)[FEWEST_SIBLINGS - 2] ?? 0;
@@ -102,7 +103,7 @@ export function areMostLivesAhead(
     const others = siblings.flatMap((each) => riseAt(each, ages));
     return rise === undefined || others.length < FEWEST_SIBLINGS - 1
       ? []
-      : [rise - median(others) >= LEAST_AHEAD * rate * (1 - EARLY) * toMs];
+      : [rise - median(others) >= LEAST_AHEAD * rate * Math.min(windowMs, (1 - EARLY) * toMs)];
   });
   const ahead = compared.filter((isAhead) => isAhead);
   return compared.length === 0 || 2 * ahead.length > compared.length;

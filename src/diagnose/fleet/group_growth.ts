@@ -18,6 +18,7 @@ import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
 import type { NewLine } from "./new_lines.js";
 import type { SeenLife } from "./seen_lines.js";
+import { isAboveBefore, onsetOf } from "./onset.js";
 import { straightLives } from "./straight_lives.js";
 
 const HOUR_MS = 3_600_000;
@@ -112,16 +113,33 @@ export function groupGrowth(processes: readonly Unloaded[], judging: Judging): G
       continue;
     }
     const growth = growthIn(processes, windowMs, judging, longest !== null);
-    if (growth?.shape === "leaking") {
+    if (growth?.shape === "leaking" && (longest === null || isAboveBefore(longest.curve, growth))) {
       return growth;
     }
-    longest ??= growth;
+    if (longest === null && growth !== null) {
+      longest = growth;
+      const since = sinceOnset(growth, processes, judging);
+      if (since !== null) {
+        return since;
+      }
+    }
     // A part of a filling curve also looks straight.
     if (longest !== null && !["flat", "stepped"].includes(longest.shape)) {
       return longest;
     }
   }
   return longest;
+}
+
+/** A leak that began within the longest window; otherwise null. */
+function sinceOnset(
+  longest: GroupGrowth,
+  processes: readonly Unloaded[],
+  judging: Judging,
+): GroupGrowth | null {
+  const onsetMs = longest.shape === "undecided" ? onsetOf(longest.curve) : null;
+  const since = onsetMs === null ? null : growthIn(processes, onsetMs, judging, true);
+  return since?.shape === "leaking" && isAboveBefore(longest.curve, since) ? since : null;
 }
 
 function growthIn(

@@ -133,7 +133,7 @@ export function oddInstances(
       return (
         isFurther(instance, growth.rate) &&
         !siblingsDidAlike(own, siblings, window) &&
-        areMostLivesAhead(own, siblings, growth.rate)
+        areMostLivesAhead(own, siblings, growth.rate, windowMs)
       );
     })
     .map((each) => ({ ...each, growth: withSites(each.growth, each.processes, judging) }))
