@@ -86,22 +86,21 @@ function goesOnFilling(curve: AgeCurve, earlier: readonly Earlier[]): boolean {
   const first = agesOf(curve, WARM, COMPARED_FROM);
   const slope = slopeIn(curve);
   const isLike = (other: number) => other > slope / SAME_PACE && other < slope * SAME_PACE;
-  // Warm-up is no room of a cache.
-  const room = filledIn(filled, first.from);
+  const pace = slopeIn(filled, first);
+  // Warm-up is no room of a cache: what it filled before counts at its pace.
+  const room = filledFrom(filled, first.from) + pace * first.from;
   return (
     isLike(slopeIn(curve, first)) &&
-    isLike(slopeIn(filled, first)) &&
+    isLike(pace) &&
     slopeIn(filled, agesOf(curve, 2 / 3)) < LEVEL * slope &&
     slope * ageMs < ALIKE * room
   );
 }
 
-/** From the level at an age to the usual level of the last third. */
-function filledIn({ times, values }: AgeCurve, age: Millis): Bytes {
-  const from = firstFrom(times, age);
-  const levelFrom = (at: number, count: number) => median(values.slice(at, at + count));
-  const third = Math.ceil(times.length / 3);
-  return levelFrom(times.length - third, third) - levelFrom(from, LEVEL_READINGS);
+/** From the level at an age to the highest one. */
+function filledFrom({ times, values }: AgeCurve, age: Millis): Bytes {
+  const from = Math.max(0, firstFrom(times, age) - (LEVEL_READINGS >> 1));
+  return Math.max(...values) - median(values.slice(from, from + LEVEL_READINGS));
 }
 
 function latestPrecedent(curve: AgeCurve, earlier: readonly Earlier[]): AgeCurve | null {
