@@ -106,7 +106,7 @@ test("what earlier versions did at the same ages is no part of the growth of the
       ...three({ version: "1.0", fromDaysAgo: 7, toDaysAgo: 1.7, mib: cache }),
       ...three({ version: "1.1", fromDaysAgo: 1.7, mib }),
     ]).verdict.kind;
-  expect(found((hours) => cache(hours) + 2.4 * hours)).toBe("python-leak");
+  expect(found((hours) => cache(hours) + 1.3 * hours)).toBe("python-leak");
   expect(found((hours) => 2 * cache(hours))).not.toBe("python-leak");
   expect(found(flat)).not.toBe("python-leak");
 });
