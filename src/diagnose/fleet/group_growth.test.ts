@@ -110,3 +110,18 @@ test("what earlier versions did at the same ages is no part of the growth of the
   expect(found((hours) => 2 * cache(hours))).not.toBe("python-leak");
   expect(found(flat)).not.toBe("python-leak");
 });
+
+test("a line that filled fast and goes on slowly is not accused within three days", () => {
+  const found = (fill: number) => {
+    const held = (hours: number) =>
+      60 * (fill * (1 - Math.exp(-hours)) + ((1 - fill) * hours) / 30);
+    const mib = (hours: number) => held(hours) + 12 * Math.sin(hours / 2.2);
+    const [before, since] = [{ stored: () => 0.1 }, { stored: held }];
+    return diagnosisOf([
+      ...three({ version: "1.0", fromDaysAgo: 10, toDaysAgo: 1.8, mib: flat, lines: before }),
+      ...three({ version: "1.1", fromDaysAgo: 1.8, mib, lines: since }),
+    ]).verdict.kind;
+  };
+  expect(found(0.8)).not.toBe("python-leak");
+  expect(found(0.1)).toBe("python-leak");
+});

@@ -40,6 +40,8 @@ const LEAST_STEADY_MS = 3 * 24 * 3_600_000;
 const STEADY = 0.5;
 /** What fills slows down: see {@link lateShare}. Within days, load may bend a leak as well. */
 const SLOWED = { inDays: 0.65, later: 0.8 };
+/** Within days, what lasts as a share of what filled: a line that only leaks fills nothing. */
+const LEAST_OF_FILL = 0.75;
 /** Readings whose median is one level. */
 const SMOOTHED = 5;
 
@@ -150,6 +152,7 @@ function lastingSite(
       : lasting;
   const rise = found.rate * lengthMs;
   const isEnough =
+    (lengthMs >= LEAST_STEADY_MS || rise > LEAST_OF_FILL * lasting.fillBytes) &&
     rise > LEAST_OF_SITE * smallestRise(lengthMs, level) &&
     rise > LEAST_OF_OWN * (curve.values.at(-1) as number);
   return found.low > LEAST_SURE * found.rate && isEnough ? [found] : [];
