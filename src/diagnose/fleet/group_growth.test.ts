@@ -125,3 +125,25 @@ test("a line that filled fast and goes on slowly is not accused within three day
   expect(found(0.8)).not.toBe("python-leak");
   expect(found(0.1)).toBe("python-leak");
 });
+
+test("a line whose container has no bound leaks, although it grows in bursts that no fit explains", () => {
+  const bursts = (hours: number) =>
+    hours + 2.2 * Math.sin(hours / 2.4) + 1.4 * Math.sin(hours / 1.5);
+  const held = (hours: number) => 3 * (bursts(hours) + 9 * (1 - Math.exp(-hours / 2)));
+  const found = (bound: number) =>
+    diagnosisOf([
+      ...three({
+        version: "1.0",
+        fromDaysAgo: 10,
+        toDaysAgo: 1.4,
+        mib: flat,
+        lines: { work: () => 50 },
+      }),
+      ...three({
+        ...{ version: "1.1", fromDaysAgo: 1.4, mib: held, bounds: { remember: bound } },
+        lines: { work: () => 50, remember: held },
+      }),
+    ]).verdict.kind;
+  expect(found(0)).toBe("python-leak");
+  expect(found(100_000)).not.toBe("python-leak");
+});

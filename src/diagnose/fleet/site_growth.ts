@@ -12,7 +12,7 @@ import type { FrameJson } from "../../model/documents/documents.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
 import { median, theilSenSlope } from "../series/trend.js";
 import { type AgeCurve, ageCurve, lateShare } from "./age_curve.js";
-import { mayFill } from "./bounded_lines.js";
+import { boundednessOf, mayFill } from "./bounded_lines.js";
 import { linesOf } from "./fleet_suspects.js";
 import type { GroupGrowth, Judging } from "./group_growth.js";
 import { FASTER, LEAST_LASTING_MS, LEAST_SURE, lastingByBest, WINDOWS_MS } from "./group_growth.js";
@@ -99,7 +99,10 @@ export function withSites(
   }
   const [fastest] = sites
     .flatMap(({ line, curve }) =>
-      lastingSite(curve, bestOf, growth.level).filter(({ rate }) => !isUsual(line, curve, rate)),
+      lastingSite(curve, bestOf, {
+        level: growth.level,
+        isOpen: boundednessOf(line, [...unloaded.keys()]) === "open",
+      }).filter(({ rate }) => !isUsual(line, curve, rate)),
     )
     .filter(({ rate }) => growth.high > LEAST_IN_RSS * rate)
     .sort((a, b) => b.rate - a.rate);
@@ -122,11 +125,11 @@ function lengthOf({ times }: AgeCurve): Millis {
   return (times.at(-1) ?? 0) - (times[0] ?? 0);
 }
 
-/** The growth of a site that lasts; otherwise nothing. */
+/** The growth of a site that lasts; otherwise nothing. `isOpen`: a process found what holds its memory, without a bound. */
 function lastingSite(
   curve: AgeCurve,
   bestOf: (curve: AgeCurve) => ReturnType<typeof lastingByBest>,
-  level: Bytes,
+  { level, isOpen }: { readonly level: Bytes; readonly isOpen: boolean },
 ): LastingGrowth[] {
   const lengthMs = lengthOf(curve);
   if (lengthMs < LEAST_LASTING_MS || !keeps(curve)) {
@@ -143,8 +146,8 @@ function lastingSite(
     return [];
   }
   const { lasting } = best;
-  // Growth by requests follows the load, which leaves no exact interval; but a cache would slow down.
-  const isSteady = lengthMs >= LEAST_STEADY_MS && lastThird >= STEADY;
+  // Growth by requests follows the load, which leaves no exact interval; but a cache would slow down, and what has no bound is none.
+  const isSteady = isOpen || (lengthMs >= LEAST_STEADY_MS && lastThird >= STEADY);
   const { rate } = lasting.straight;
   const found =
     lasting.low <= LEAST_SURE * lasting.rate && isSteady
