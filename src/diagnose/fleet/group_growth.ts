@@ -2,6 +2,7 @@
  * Growth of processes that are alike: of a version, or of one instance through its restarts.
  *
  *   window   7 d, then 1 d, 6 h, 1 h; a shorter one only for growth that began within it
+ *            and since the bend of a level curve that begins to rise (onset.ts)
  *   curve    age_curve.ts         grows?  ../series/growth.ts, the decision for single processes, too
  *                                 lasts?  lasting_growth.ts
  *

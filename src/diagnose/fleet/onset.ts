@@ -13,6 +13,8 @@ import { equationsOf, fitOf } from "./least_squares.js";
 
 /** The bend lies between these shares of the curve. */
 const BEND = { least: 0.15, most: 0.9 };
+/** Bins between the bends that are tried. */
+const EVERY = 3;
 /** The squares that a bend leaves of those of a straight line. */
 const MOST_LEFT = 0.3;
 /** Bins whose median is the level at the end, and fewest of the time before. */
@@ -37,6 +39,7 @@ export function onsetOf({ axis, times, values, weights }: AgeCurve): Millis | nu
   const straight = fitFrom(0);
   const bends = times
     .slice(Math.ceil(BEND.least * times.length), Math.floor(BEND.most * times.length))
+    .filter((_, at) => at % EVERY === 0)
     .flatMap((from) => {
       const fit = fitFrom(from);
       return fit !== null && (fit.factors[1] as number) > 0 ? [{ from, squares: fit.squares }] : [];

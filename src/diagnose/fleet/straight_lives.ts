@@ -58,14 +58,17 @@ function instancesIn(processes: readonly Unloaded[]): number {
 }
 
 interface Life {
-  readonly levels: readonly Bytes[];
+  /** After start-up. */
+  readonly start: Bytes;
+  /** Needed for few lives. */
+  readonly levels: () => readonly Bytes[];
   readonly rise: Bytes;
   readonly lengthMs: Millis;
   /** Share of the rise. */
   readonly halfway: number;
 }
 
-function leastOf({ levels: [start = 0] }: Life, limit: Bytes): Bytes {
+function leastOf({ start }: Life, limit: Bytes): Bytes {
   return limit > 0
     ? LEAST_RISE * limit
     : Math.max(LEAST_UNLIMITED.bytes, LEAST_UNLIMITED.ofStart * start);
@@ -78,7 +81,7 @@ function isStraight({ halfway }: Life): boolean {
 function isKept({ levels, rise, lengthMs, halfway }: Life, limit: Bytes): boolean {
   const isFar = lengthMs >= KEPT.lengthMs && limit > 0 && rise > KEPT.rise * limit;
   let [highest, given] = [Number.NEGATIVE_INFINITY, 0];
-  for (const level of isFar ? levels : []) {
+  for (const level of isFar ? levels() : []) {
     highest = Math.max(highest, level);
     given = Math.max(given, highest - level);
   }
@@ -101,8 +104,17 @@ function riseOf({ process, rss: { times, values } }: Unloaded): Life[] {
       Math.min(last + 1, at + SMOOTHED - (SMOOTHED >> 1)),
     );
   const [from, half, to] = [levelAt(first), levelAt(middle), levelAt(last)];
-  const levels = Array.from({ length: LEVELS + 1 }, (_, at) =>
-    levelAt(firstFrom(times, start + (at / LEVELS) * (end - start))),
-  );
-  return [{ levels, rise: to - from, lengthMs: end - start, halfway: (half - from) / (to - from) }];
+  const levels = () =>
+    Array.from({ length: LEVELS + 1 }, (_, at) =>
+      levelAt(firstFrom(times, start + (at / LEVELS) * (end - start))),
+    );
+  return [
+    {
+      start: from,
+      levels,
+      rise: to - from,
+      lengthMs: end - start,
+      halfway: (half - from) / (to - from),
+    },
+  ];
 }
