@@ -20,6 +20,15 @@ test("an instance that follows the load more closely than its siblings is not ah
   expect(isAhead(own, siblings, rate(17), window)).toBe(false);
 });
 
+test("an instance that grows only in what is left without its load is not ahead of its siblings", () => {
+  const own = lifeOf({ instance: 3, fromDaysAgo: 3.5, mib: week(24) });
+  const { times, values } = own.rss;
+  const left = values.map((value, at) => value + (17 * MIB * at) / values.length);
+  expect(isAhead([{ ...own, rss: { times, values: left } }], siblings, rate(17), window)).toBe(
+    false,
+  );
+});
+
 test("an instance that leaks is ahead of its siblings by what it leaked", () => {
   const mib = (hours: number) => week(24)(hours) + (17 / 84) * hours;
   const own = [lifeOf({ instance: 3, fromDaysAgo: 3.5, mib })];

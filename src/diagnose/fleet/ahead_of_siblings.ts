@@ -129,7 +129,7 @@ function riseAt(
 }
 
 /** Nothing if the process did not live throughout. */
-function riseIn({ rss }: Unloaded, { startMs, endMs }: Window): Bytes[] {
+function riseIn({ process: { rss } }: Unloaded, { startMs, endMs }: Window): Bytes[] {
   const third = (endMs - startMs) / 3;
   const { times, values } = rss;
   const [from, to] = [firstFrom(times, startMs + third), firstFrom(times, endMs - third)];
