@@ -10,6 +10,7 @@ import {
   processOf,
   three,
 } from "./fleet_evidence.fixture.js";
+import { fleetSuspects } from "./fleet_suspects.js";
 import { groupGrowth, type Judging } from "./group_growth.js";
 
 const judging: Judging = { endMs: END, z: 3.5, isLoadKnown: true, before: [], loadBytes: 0 };
@@ -143,7 +144,18 @@ test("a line whose container has no bound leaks, although it grows in bursts tha
         ...{ version: "1.1", fromDaysAgo: 1.4, mib: held, bounds: { remember: bound } },
         lines: { work: () => 50, remember: held },
       }),
-    ]).verdict.kind;
-  expect(found(0)).toBe("python-leak");
-  expect(found(100_000)).not.toBe("python-leak");
+    ]);
+  expect(found(0).verdict.kind).toBe("python-leak");
+  expect(found(0).suspects[0]?.line.function).toBe("remember");
+  expect(found(100_000).verdict.kind).not.toBe("python-leak");
+});
+
+test("the line that shows a leak is the first suspect, although a cache grows faster beside it", () => {
+  const lines = { cached: (hours: number) => 5 * hours, remember: (hours: number) => 3 * hours };
+  const processes = three({ version: "1", fromDaysAgo: 2, mib: flat, lines }).map(processOf);
+  const shownBy = processes[0]?.sites[1]?.stack[0];
+  const first = (found: Parameters<typeof fleetSuspects>[1]) =>
+    fleetSuspects(processes, found, judging)[0]?.line.function;
+  expect(first({ rate: (8 * MIB) / HOUR })).toBe("cached");
+  expect(first({ rate: (8 * MIB) / HOUR, ...(shownBy && { shownBy }) })).toBe("remember");
 });

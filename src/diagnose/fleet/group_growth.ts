@@ -9,6 +9,7 @@
  * A leak is what grows and lasts. What grows and may still be a filling cache is undecided.
  */
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 import type { FleetShape } from "../../model/documents/fleet_diagnosis_document.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
 import { firstFrom } from "../series/medians.js";
@@ -18,8 +19,8 @@ import { type AgeCurve, ageCurve, EARLY, lateShare } from "./age_curve.js";
 import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
 import type { NewLine } from "./new_lines.js";
-import type { SeenLife } from "./seen_lines.js";
 import { isAboveBefore, onsetOf } from "./onset.js";
+import type { SeenLife } from "./seen_lines.js";
 import { straightLives } from "./straight_lives.js";
 
 const HOUR_MS = 3_600_000;
@@ -90,6 +91,8 @@ export interface GroupGrowth extends LastingGrowth {
   readonly level: Bytes;
   /** The least limit of its processes; 0: none is known. */
   readonly limit: Bytes;
+  /** The line that shows it, where RSS does not. */
+  readonly shownBy?: FrameJson;
   /** The line that shows it, where no earlier version had that line. */
   readonly newLine?: NewLine;
 }

@@ -102,7 +102,9 @@ export function withSites(
       lastingSite(curve, bestOf, {
         level: growth.level,
         isOpen: boundednessOf(line, [...unloaded.keys()]) === "open",
-      }).filter(({ rate }) => !isUsual(line, curve, rate)),
+      }).flatMap((lasting) =>
+        isUsual(line, curve, lasting.rate) ? [] : [{ ...lasting, shownBy: line }],
+      ),
     )
     .filter(({ rate }) => growth.high > LEAST_IN_RSS * rate)
     .sort((a, b) => b.rate - a.rate);
