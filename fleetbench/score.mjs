@@ -10,7 +10,8 @@ import { CALM_MOMENTS_MS, DETECTION_MS } from "./moments.mjs";
 /**
  * @typedef {{fleet: string, service: string, cause: string, isLeak: boolean, reported: boolean,
  *   everFalse: boolean, falseRegression: boolean, innocentDeploy: boolean, versionRight: boolean | null,
- *   culpritRight: boolean | null, hours: number | null, limitSharePerDay: number | null, answer: string,
+ *   culpritRight: boolean | null, hours: number | null, limitSharePerDay: number | null, leakedHours: number | null,
+ *   hasAgent: boolean, answer: string,
  *   figures?: {last: number, after: [hours: number, figure: number][]}}} Scored
  */
 
@@ -48,6 +49,8 @@ export function scoreFleet({ name, endMs, processes, labels }, rule) {
             label.culprit.functions.includes(last.culprit.function),
       hours: label.leak ? hoursUntil(at, label.startMs ?? endMs, endMs) : null,
       limitSharePerDay: label.leak && limitBytes > 0 ? bytesPerDay / limitBytes : null,
+      leakedHours: label.leak ? (endMs - (label.startMs ?? endMs)) / 3_600_000 : null,
+      hasAgent: label.culprit !== undefined,
       answer: last.shown,
       ...(last.figure === undefined
         ? {}

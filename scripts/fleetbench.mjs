@@ -22,7 +22,7 @@ const usage = `usage: npm run fleetbench -- [OPTIONS]
   --write DIR    writes the fleets that were made, in the same format
   --no-agents    leaves out what agents saw, so that RSS alone decides
   --json         prints the document tidemark.fleetbench/1 instead of tables
-  --misjudged    lists the services with a wrong answer
+  --misjudged    lists the services with a wrong answer: how fast and how long they leak, and what the diagnosis says
 
   npm run fleetbench -- --seed 7 --count 1 --write /tmp/fleets
   npm run fleetbench -- --fleets /tmp/fleets
@@ -166,8 +166,12 @@ function tables({ totals, baselines, fleets }, misjudged) {
         row.everFalse ||
         row.versionRight === false ||
         row.culpritRight === false;
+      const leak =
+        row.limitSharePerDay === null
+          ? ""
+          : ` leaks ${percent(row.limitSharePerDay)} of the limit a day for ${Math.round(row.leakedHours)} h, ${row.hasAgent ? "with" : "without"} an agent;`;
       text += isWrong
-        ? `${row.fleet} ${row.service}: leak ${row.reported}, version ${row.versionRight}, culprit ${row.culpritRight}, ever false ${row.everFalse}; ${row.answer}\n`
+        ? `${row.fleet} ${row.service}:${leak} reported ${row.reported}, version ${row.versionRight}, culprit ${row.culpritRight}, ever false ${row.everFalse}; ${row.answer}\n`
         : "";
     }
   }

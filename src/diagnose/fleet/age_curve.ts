@@ -217,20 +217,20 @@ function meanAbove(levels: Levels, curve: Levels): number {
   return sum / count;
 }
 
-/** The first ages, which start-up bends. */
-const EARLY = 0.15;
+/** The first ages, which start-up bends, as a share of the curve. */
+export const EARLY = 0.15;
 
 /**
- * The slope of the later half of the ages as a share of that before: 1 of a leak, and less of what fills. Over the requests, if
- * these are known. 1 if the curve does not begin with the processes.
+ * The slope of the later half of a curve as a share of that before: 1 of a leak, and less of what fills. Over `times`, which are
+ * those of the requests if growth follows them more closely. 1 if the curve does not begin with the processes. `from`: the share of
+ * the curve that is left out at its start.
  */
-export function lateShare({ axis, times: ages, workTimes, values }: AgeCurve): number {
-  const times = workTimes ?? ages;
+export function lateShare({ axis, times, values }: AgeCurve, from = EARLY): number {
   const [first, last] = [times[0] ?? 0, times.at(-1) ?? 0];
   const at = (share: number) => firstFrom(times, first + share * (last - first));
   const slope = (from: number, to: number) =>
     theilSenSlope(times.slice(from, to), values.slice(from, to));
-  const half = at(0.5);
-  const before = slope(at(EARLY), half);
+  const half = at(0.5 + (from - EARLY) / 2);
+  const before = slope(at(from), half);
   return axis === "age" && before > 0 ? slope(half, times.length) / before : 1;
 }

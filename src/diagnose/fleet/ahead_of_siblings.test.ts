@@ -8,6 +8,7 @@ const lifeOf = (life: Omit<Life, "version">) => {
 };
 const window = { startMs: END - 3.5 * DAY, endMs: END };
 const rate = (mib: number) => (mib * MIB) / (3.5 * DAY);
+const perMs = (10 * MIB) / (DAY / 24);
 /** The week begins after two days. */
 const week = (mib: number) => (hours: number) => (hours < 50 ? 2 : mib);
 const siblings = [0, 1, 2, 4, 5].map((instance) =>
@@ -17,6 +18,15 @@ const siblings = [0, 1, 2, 4, 5].map((instance) =>
 test("an instance that follows the load more closely than its siblings is not ahead of them by a leak", () => {
   const own = [lifeOf({ instance: 3, fromDaysAgo: 3.5, mib: week(28) })];
   expect(isAhead(own, siblings, rate(17), window)).toBe(false);
+});
+
+test("an instance that grows only in what is left without its load is not ahead of its siblings", () => {
+  const own = lifeOf({ instance: 3, fromDaysAgo: 3.5, mib: week(24) });
+  const { times, values } = own.rss;
+  const left = values.map((value, at) => value + (17 * MIB * at) / values.length);
+  expect(isAhead([{ ...own, rss: { times, values: left } }], siblings, rate(17), window)).toBe(
+    false,
+  );
 });
 
 test("an instance that leaks is ahead of its siblings by what it leaked", () => {
@@ -35,15 +45,21 @@ test("an instance fills its cache again unless a life of it came to have more me
     lifeOf({ instance: 3, fromDaysAgo: 1, toDaysAgo: 0.5, mib }),
     lifeOf({ instance: 3, fromDaysAgo: 0.5, mib: fills(300) }),
   ];
-  expect(fillsAgain(lives(fills(300)), full)).toBe(true);
+  expect(fillsAgain(lives(fills(300)), full, perMs)).toBe(true);
   expect(
     fillsAgain(
       lives((hours) => fills(300)(hours) + 10 * hours),
       full,
+      perMs,
     ),
   ).toBe(false);
   // One that was never restarted does not.
-  expect(fillsAgain(lives(fills(300)).slice(1), full)).toBe(false);
+  expect(fillsAgain(lives(fills(300)).slice(1), full, perMs)).toBe(false);
+  // Short lives of siblings do not make it odd that it filled its cache.
+  const ended = [0, 1, 2].map((instance) =>
+    lifeOf({ instance, fromDaysAgo: 3.7, toDaysAgo: 3.5, mib: () => 40 }),
+  );
+  expect(fillsAgain(lives(fills(310)), [...full, ...ended], perMs)).toBe(true);
 });
 
 test("an instance is ahead if most of its lives rose further than its siblings did at the same ages", () => {
@@ -55,7 +71,6 @@ test("an instance is ahead if most of its lives rose further than its siblings d
     courses.map((mib, at) =>
       lifeOf({ instance: 3, fromDaysAgo: 3 - at, ...(at < 2 ? { toDaysAgo: 2 - at } : {}), mib }),
     );
-  const perMs = (10 * MIB) / (DAY / 24);
   expect(areMostLivesAhead(lives(grows, grows, fills), others, perMs)).toBe(true);
   expect(areMostLivesAhead(lives(fills, grows, fills), others, perMs)).toBe(false);
   // Siblings that have just started show nothing.
@@ -63,4 +78,13 @@ test("an instance is ahead if most of its lives rose further than its siblings d
     lifeOf({ instance, fromDaysAgo: 1 / 24, mib: () => 0 }),
   );
   expect(areMostLivesAhead(lives(fills, grows, fills), young, perMs)).toBe(true);
+});
+
+test("an instance need not have grown before the window of its rate", () => {
+  const others = [0, 1, 2].map((instance) => lifeOf({ instance, fromDaysAgo: 12, mib: () => 0 }));
+  const mib = (hours: number) => 2 * Math.max(0, hours - 8 * 24);
+  const own = [lifeOf({ instance: 3, fromDaysAgo: 12, mib })];
+  const perWindow = (1.6 * MIB) / (DAY / 24);
+  expect(areMostLivesAhead(own, others, perWindow, 5 * DAY)).toBe(true);
+  expect(areMostLivesAhead(others.slice(0, 1), others, perWindow, 5 * DAY)).toBe(false);
 });

@@ -14,6 +14,8 @@ import type { Unloaded } from "./load_removal.js";
 export const FEWEST_SIBLINGS = 3;
 /** The share of its growth by which an instance has to be ahead of its siblings. */
 const LEAST_AHEAD = 0.5;
+/** The share of its growth by which one that was restarted has to be above what its siblings ever had. */
+const LEAST_ABOVE = 0.25;
 /** The readings at the end of a life whose median is its level. */
 const LAST_READINGS = 5;
 
@@ -57,24 +59,39 @@ export function risesIn(processes: readonly Unloaded[], window: Window): Rises {
   );
 }
 
-/** Whether it was restarted, and in no life came to have more memory than most of its siblings have. */
-export function fillsAgain(own: readonly Unloaded[], siblings: readonly Unloaded[]): boolean {
-  const levels = (lives: readonly Unloaded[]) =>
-    lives.flatMap(({ process }) =>
-      process.rss.values.length === 0 ? [] : [median(process.rss.values.slice(-LAST_READINGS))],
-    );
-  return own.length > 1 && Math.max(...levels(own)) <= median(levels(siblings));
+/**
+ * Whether it was restarted, and in no life came to have more memory than most of its siblings ever had, by a part of what its
+ * longest life gains at this rate.
+ */
+export function fillsAgain(
+  own: readonly Unloaded[],
+  siblings: readonly Unloaded[],
+  rate: number,
+): boolean {
+  const highest = (lives: readonly Unloaded[]) => {
+    const levels = new Map<string, Bytes>();
+    for (const { process } of lives) {
+      const level = median(process.rss.values.slice(-LAST_READINGS));
+      levels.set(process.instance, Math.max(level, levels.get(process.instance) ?? 0));
+    }
+    return [...levels.values()];
+  };
+  const gained = rate * Math.max(...own.map(lengthOf));
+  return (
+    own.length > 1 && Math.max(...highest(own)) <= median(highest(siblings)) + LEAST_ABOVE * gained
+  );
 }
 
 /**
  * Whether most lives of an instance rose further than its siblings did at the same ages, by at least half of its growth. One
  * life alone may have started before the peak of the day, and a cache or a pool then fills as it did before. True if siblings
- * did not live as long.
+ * did not live as long. `windowMs`: of the rate, before which the instance need not have grown.
  */
 export function areMostLivesAhead(
   own: readonly Unloaded[],
   siblings: readonly Unloaded[],
   rate: number,
+  windowMs: Millis = Number.POSITIVE_INFINITY,
 ): boolean {
   // The age that enough of the siblings reached.
   const reached = siblings.map(lengthOf).sort((a, b) => b - a)[FEWEST_SIBLINGS - 2] ?? 0;
@@ -86,7 +103,7 @@ export function areMostLivesAhead(
     const others = siblings.flatMap((each) => riseAt(each, ages));
     return rise === undefined || others.length < FEWEST_SIBLINGS - 1
       ? []
-      : [rise - median(others) >= LEAST_AHEAD * rate * (1 - EARLY) * toMs];
+      : [rise - median(others) >= LEAST_AHEAD * rate * Math.min(windowMs, (1 - EARLY) * toMs)];
   });
   const ahead = compared.filter((isAhead) => isAhead);
   return compared.length === 0 || 2 * ahead.length > compared.length;
@@ -112,7 +129,7 @@ function riseAt(
 }
 
 /** Nothing if the process did not live throughout. */
-function riseIn({ rss }: Unloaded, { startMs, endMs }: Window): Bytes[] {
+function riseIn({ process: { rss } }: Unloaded, { startMs, endMs }: Window): Bytes[] {
   const third = (endMs - startMs) / 3;
   const { times, values } = rss;
   const [from, to] = [firstFrom(times, startMs + third), firstFrom(times, endMs - third)];

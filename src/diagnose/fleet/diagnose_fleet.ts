@@ -13,7 +13,7 @@
  *
  * Failure modes, and what is reported then:
  *   - a version too young, or a curve that a filling cache explains as well: insufficient-evidence, with a limit
- *   - load unknown (no request rate, less than two days of mature processes): under two days only straight growth of 10 % of the level is a leak
+ *   - load unknown (no request rate, less than two days of mature processes): under two days only straight growth of 10 % of the level, or of 5 % over a whole day, is a leak
  *   - readings missing: bins without readings are left out; offsets are fitted per process
  *   - all old processes ended before the window: no comparison of versions, with a limit
  *   - a cache that needs more than twice the observed time to fill cannot be distinguished from a leak by RSS alone

@@ -23,7 +23,7 @@ interface Window {
 /** `rate`: growth of RSS of these processes, bytes per ms. The fastest growing first, after a line that no earlier version had. */
 export function fleetSuspects(
   processes: readonly FleetProcess[],
-  { rate, newLine }: Pick<GroupGrowth, "rate" | "newLine">,
+  { rate, newLine, shownBy }: Pick<GroupGrowth, "rate" | "newLine" | "shownBy">,
   { endMs, z }: { readonly endMs: number; readonly z: number },
 ): FleetSuspectJson[] {
   const longest = { startMs: endMs - (WINDOWS_MS[0] as number), endMs };
@@ -47,9 +47,11 @@ export function fleetSuspects(
       },
     ];
   });
+  const shown = shownBy && keyOf(shownBy);
   // What certainly grows comes before what may be a filling cache.
-  const isSure = ({ growth }: { growth: { low: number } }) =>
-    Number(growth.low > 0) + Number(growth === newLine);
+  const isSure = ({ growth, line }: { growth: { low: number }; line: FrameJson }) =>
+    Number(growth.low > 0 || keyOf(line) === shown) +
+    Number(growth === newLine || keyOf(line) === shown);
   grown.sort((a, b) => isSure(b) - isSure(a) || b.growth.rate - a.growth.rate);
   return grown.slice(0, MOST_SUSPECTS).map(({ line, stack, liveBytes, growth }, at) => ({
     ...holderOf(processes, line),

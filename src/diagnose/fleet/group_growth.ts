@@ -2,21 +2,24 @@
  * Growth of processes that are alike: of a version, or of one instance through its restarts.
  *
  *   window   7 d, then 1 d, 6 h, 1 h; a shorter one only for growth that began within it
+ *            and since the bend of a level curve that begins to rise (onset.ts)
  *   curve    age_curve.ts         grows?  ../series/growth.ts, the decision for single processes, too
  *                                 lasts?  lasting_growth.ts
  *
  * A leak is what grows and lasts. What grows and may still be a filling cache is undecided.
  */
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 import type { FleetShape } from "../../model/documents/fleet_diagnosis_document.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
 import { firstFrom } from "../series/medians.js";
 import { median } from "../series/trend.js";
 import { SOONER } from "../wording/fleet_sentence.js";
-import { type AgeCurve, ageCurve, lateShare } from "./age_curve.js";
+import { type AgeCurve, ageCurve, EARLY, lateShare } from "./age_curve.js";
 import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
 import type { NewLine } from "./new_lines.js";
+import { isAboveBefore, onsetOf } from "./onset.js";
 import type { SeenLife } from "./seen_lines.js";
 import { straightLives } from "./straight_lives.js";
 
@@ -48,8 +51,11 @@ const LEAST_FATAL = SOONER;
 const LEAST_OF_FATAL = 0.25;
 /** No daily load: the low end of the interval as a share of the rate, and the rise as a share of the level. */
 const STRAIGHT = { low: 0.8, share: 0.1 };
-/** For less than five days, load that was removed only in part can look like growth of this share of its range. */
-const LEAST_OF_LOAD = 0.4;
+/** The same over a whole day, at whose end the load is what it was: also the slope of the later half. */
+const WHOLE_DAY = { ms: 22 * HOUR_MS, low: 0.6, share: 0.05, late: 0.8, latest: 1.4 };
+/** For less than five days, load that was removed only in part can look like growth of this share of its range; without request
+ * rates, for less than two days, of the larger share. */
+const LEAST_OF_LOAD = { known: 0.4, inDays: 1.2, ofPart: 3 };
 const LOAD_SEEN_MS = 5 * DAY_MS;
 /** Growth that lasts, as a share of what filled, which does not count: what fills goes on by less and less. */
 const MOST_REST = { inDays: 0.5, later: 0.25 };
@@ -57,14 +63,20 @@ const MOST_REST = { inDays: 0.5, later: 0.25 };
 export const LEAST_SURE = 0.3;
 /** Where what is left of the load, or growth in bursts, leaves a wide interval: a curve of two days whose halves rise alike, by more
  * than the load does and by this share of the limit. What fills within a day has slowed down to less. */
-const STEADY = { lengthMs: 2 * DAY_MS, ofLimit: 0.05, least: 0.75, most: 1.6 };
+const STEADY = { lengthMs: 36 * HOUR_MS, ofLimit: 0.03, ofLoad: 3, least: 0.75, most: 1.6 };
+/** Every fit agrees about what lasts: the low end of the interval as a share of the rate. The slope of the later half is then
+ * compared with that of the time after so many durations of filling, up to a share of the curve. */
+const TIGHT = { lengthMs: 44 * HOUR_MS, low: 0.8, fills: 3, most: 0.45, late: 0.6 };
 /** The slope of the later half of a curve as a share of that before. */
-const SLOWED = { inDays: 0.7, later: 0.5 };
+const SLOWED = { inDay: 0.8, inDays: 0.7, later: 0.5 };
 const FILLED_MS = 3 * DAY_MS;
 /** The same of what grows faster and faster: load that rises. */
 export const FASTER = 2.5;
-/** Processes that are all restarted within this time do no harm if they rise by less than this share of the limit until then. */
+/** Processes that are all restarted within this time do no harm if they rise by less than this share of the limit until then; of
+ * the smaller share, if they rise in a line that is certainly straight: its low end as a share of the rate, and the slope of its
+ * later half. */
 const SHORT_LIVES = { ms: 30 * HOUR_MS, share: 0.03 };
+const STRAIGHT_SHORT = { share: 0.01, low: 0.75, late: 0.85, latest: 1.3 };
 /** Ends of lives from which they count as restarted. */
 const FEWEST_ENDS = 3;
 
@@ -79,6 +91,8 @@ export interface GroupGrowth extends LastingGrowth {
   readonly level: Bytes;
   /** The least limit of its processes; 0: none is known. */
   readonly limit: Bytes;
+  /** The line that shows it, where RSS does not. */
+  readonly shownBy?: FrameJson;
   /** The line that shows it, where no earlier version had that line. */
   readonly newLine?: NewLine;
 }
@@ -103,16 +117,33 @@ export function groupGrowth(processes: readonly Unloaded[], judging: Judging): G
       continue;
     }
     const growth = growthIn(processes, windowMs, judging, longest !== null);
-    if (growth?.shape === "leaking") {
+    if (growth?.shape === "leaking" && (longest === null || isAboveBefore(longest.curve, growth))) {
       return growth;
     }
-    longest ??= growth;
+    if (longest === null && growth !== null) {
+      longest = growth;
+      const since = sinceOnset(growth, processes, judging);
+      if (since !== null) {
+        return since;
+      }
+    }
     // A part of a filling curve also looks straight.
     if (longest !== null && !["flat", "stepped"].includes(longest.shape)) {
       return longest;
     }
   }
   return longest;
+}
+
+/** A leak that began within the longest window; otherwise null. */
+function sinceOnset(
+  longest: GroupGrowth,
+  processes: readonly Unloaded[],
+  judging: Judging,
+): GroupGrowth | null {
+  const onsetMs = longest.shape === "undecided" ? onsetOf(longest.curve) : null;
+  const since = onsetMs === null ? null : growthIn(processes, onsetMs, judging, true);
+  return since?.shape === "leaking" && isAboveBefore(longest.curve, since) ? since : null;
 }
 
 function growthIn(
@@ -149,8 +180,20 @@ function growthIn(
     ? Math.max(smallestRise(lengthMs, level), LEAST_OF_PART * level)
     : Math.max(LEAST_OF_LEVEL * level, LEAST_OF_LIMIT * limit);
   const leastRate = least / lengthMs;
+  const isYoung = lengthMs < FILLED_MS;
+  const isTight = lengthMs >= TIGHT.lengthMs && lasting.low > TIGHT.low * lasting.rate;
+  const filledBy = isTight ? Math.min(TIGHT.most, (TIGHT.fills * lasting.fillMs) / lengthMs) : 0;
+  const late = lateShare(curve, Math.max(EARLY, filledBy));
+  const ofDays = isYoung ? SLOWED.inDays : SLOWED.later;
+  const leastLate = lengthMs < DAY_MS ? SLOWED.inDay : Math.min(ofDays, isTight ? TIGHT.late : 1);
   const isStraight =
     lasting.low > STRAIGHT.low * lasting.rate && lasting.rate * lengthMs > STRAIGHT.share * level;
+  const isStraightForDay =
+    lengthMs >= WHOLE_DAY.ms &&
+    lasting.low > WHOLE_DAY.low * lasting.rate &&
+    lasting.rate * lengthMs > WHOLE_DAY.share * level &&
+    late > WHOLE_DAY.late &&
+    late < WHOLE_DAY.latest;
   const lives = straightLives(processes, limit);
   // Even the level that a filling cache would approach is above the limit.
   const isFatal =
@@ -163,29 +206,40 @@ function growthIn(
     lives !== null || ((assessed.shape === "growing" || isStraight) && lasting.high > leastRate);
   const firstMs = Math.min(...processes.map(({ process }) => process.startedMs));
   const isOld = lengthMs >= LEAST_LASTING_MS && endMs - firstMs >= LEAST_DECIDED_MS;
+  const isStraightShort =
+    lasting.low > STRAIGHT_SHORT.low * lasting.rate &&
+    late > STRAIGHT_SHORT.late &&
+    late < STRAIGHT_SHORT.latest;
   const isEndedInTime = (rate: number) =>
     curve.axis === "age" &&
-    rate * lengthMs < SHORT_LIVES.share * limit &&
+    rate * lengthMs < (isStraightShort ? STRAIGHT_SHORT : SHORT_LIVES).share * limit &&
     areShort(processes, window);
-  const [isYoung, late] = [lengthMs < FILLED_MS, lateShare(byTime)];
+  const loadMoves = () => loadBytes ?? loadRange(processes);
   const isSteady =
     lengthMs >= STEADY.lengthMs &&
     assessed.rise > Math.max(STEADY.ofLimit * limit, leastRate * lengthMs) &&
-    assessed.rise > (loadBytes ?? loadRange(processes)) &&
+    assessed.rise > loadMoves() &&
     risesSteadily(byTime);
+  const isFarAboveLoad = isSteady && assessed.rise > STEADY.ofLoad * loadMoves();
   const isSure =
     (lasting.low > LEAST_SURE * lasting.rate || isSteady) &&
     lasting.rate > leastRate &&
-    late > (isYoung ? SLOWED.inDays : SLOWED.later) &&
+    late > leastLate &&
     late < FASTER &&
-    lasting.straight.low > 0 &&
-    lasting.rate * lengthMs > (isYoung ? MOST_REST.inDays : MOST_REST.later) * lasting.fillBytes;
+    (lasting.straight.low > 0 || isFarAboveLoad) &&
+    lasting.rate * lengthMs >
+      (isYoung && !isTight ? MOST_REST.inDays : MOST_REST.later) * lasting.fillBytes;
   const lasts = (isOld && isSure && !isEndedInTime(lasting.rate)) || isFatal;
-  const mayBeLoad = !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight;
+  const mayBeLoad =
+    !isLoadKnown && lengthMs < 2 * DAY_MS && !isFatal && !isStraight && !isStraightForDay;
+  const isLoadSeen = lengthMs >= 2 * DAY_MS || processes.every(({ work }) => work !== null);
+  const ofLoad = isLoadSeen
+    ? LEAST_OF_LOAD.known
+    : isPart && curve.axis === "time"
+      ? LEAST_OF_LOAD.ofPart
+      : LEAST_OF_LOAD.inDays;
   const mayFollowLoad = (rate: number) =>
-    lengthMs < LOAD_SEEN_MS &&
-    !isFatal &&
-    rate * lengthMs < LEAST_OF_LOAD * (loadBytes ?? loadRange(processes));
+    lengthMs < LOAD_SEEN_MS && !isFatal && rate * lengthMs < ofLoad * loadMoves();
   const hasFilled =
     lasting.fillBytes > least &&
     lasting.rate * lengthMs < MOST_REST.later * lasting.fillBytes &&

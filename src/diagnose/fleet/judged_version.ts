@@ -1,10 +1,10 @@
 /** One version of a service, judged: all its processes, and the instances that differ from their siblings. */
 import type { FleetProcess } from "./fleet_evidence.js";
-import { type GroupGrowth, groupGrowth, type Judging } from "./group_growth.js";
-import type { Unloaded } from "./load_removal.js";
+import { type GroupGrowth, groupGrowth, type Judging, LEAST_LASTING_MS } from "./group_growth.js";
+import { loadRange, type Unloaded } from "./load_removal.js";
 import { instancesOf, type NewLine, newLines } from "./new_lines.js";
 import { type OddInstance, oddInstances } from "./odd_instances.js";
-import { clearedByPrecedent } from "./precedent.js";
+import { beyondPrecedent, clearedByPrecedent } from "./precedent.js";
 import { type SeenLife, seenLives } from "./seen_lines.js";
 import { LEAST_IN_RSS, withSites } from "./site_growth.js";
 
@@ -13,6 +13,8 @@ const MUCH_FASTER = 4;
 /** A line on a smaller share of the instances that the agent watched is theirs alone, if it watched a few. */
 const MOST_ALONE = 0.4;
 const FEWEST_WATCHED = 3;
+/** A straight line through the curve rises by this share of the level, if what earlier versions did may hide a leak. */
+const LEAST_HIDDEN = 0.03;
 
 export interface JudgedVersion {
   readonly version: string;
@@ -68,11 +70,12 @@ export function judged(
   const odd = oddInstances(version.processes, own);
   const names = new Set(odd.map(({ instance }) => instance));
   const others = version.processes.filter(({ process }) => !names.has(process.instance));
-  const growth = groupGrowth(others, own);
-  if (growth === null) {
-    return { ...version, seen, odd, growth };
+  const whole = groupGrowth(others, own);
+  if (whole === null) {
+    return { ...version, seen, odd, growth: whole };
   }
-  const settled = withSites(clearedByPrecedent(growth, earlier), others, own);
+  const growth = besideEarlier(whole, others, own, earlier);
+  const settled = withSites(growth, others, own);
   const [newLine] = newLines(seen, before, {
     ...settled,
     z: own.z,
@@ -85,6 +88,41 @@ export function judged(
       ? { odd, growth: settled }
       : withNewLine({ odd, growth: settled }, newLine, version.processes)),
   };
+}
+
+/** The growth of a version, compared with what earlier versions did at the same ages: these may explain it, or hide a leak. */
+function besideEarlier(
+  growth: GroupGrowth,
+  processes: readonly Unloaded[],
+  judging: Judging,
+  earlier: readonly JudgedVersion[],
+): GroupGrowth {
+  const cleared = clearedByPrecedent(growth, earlier);
+  const { straight, windowMs, level } = growth;
+  const mayLeak = windowMs >= LEAST_LASTING_MS && straight.rate * windowMs > LEAST_HIDDEN * level;
+  // Most versions need no second look, which costs as much as the first.
+  const beyond =
+    cleared.shape === "leaking" || !mayLeak
+      ? null
+      : beyondEarlier(growth, processes, judging, earlier);
+  if (beyond === null) {
+    return cleared;
+  }
+  return growth.shape === "leaking"
+    ? clearedByPrecedent(growth, earlier, beyond)
+    : clearedByPrecedent({ ...beyond, curve: growth.curve }, earlier);
+}
+
+/** What is left of the growth of a version without what earlier versions did at the same ages; null unless it leaks. */
+function beyondEarlier(
+  { curve }: GroupGrowth,
+  processes: readonly Unloaded[],
+  judging: Judging,
+  earlier: readonly JudgedVersion[],
+): GroupGrowth | null {
+  const beyond = beyondPrecedent(processes, curve, earlier);
+  const left = beyond && groupGrowth(beyond, { ...judging, loadBytes: loadRange(processes) });
+  return left?.shape === "leaking" && left.curve.axis === "age" ? left : null;
 }
 
 /** What a line that no earlier version had shows about a version: it leaks, or a few of its instances do. */

@@ -24,6 +24,7 @@ import { loadRange, type Unloaded } from "./load_removal.js";
 import { siblingsDidAlike } from "./precedent.js";
 import { withoutSiblings } from "./sibling_course.js";
 import { withSites } from "./site_growth.js";
+import { straightLives } from "./straight_lives.js";
 
 /** How many times as far as siblings usually drift: over the curve, and over its later half, which is less exact. */
 const FAR = 5;
@@ -38,6 +39,8 @@ const LEAST_LENGTH_MS = 12 * 3_600_000;
 /** One that was not seen in this time before the version's end has ended for good: a pod whose successor has another name. */
 const LATEST_MS = 6 * 3_600_000;
 const FEWEST_POINTS = 8;
+/** Of one instance, that rise to the limit alike. */
+const FEWEST_LIVES = 2;
 /** Odd ones are a minority. */
 const MOST_SHARE = 0.4;
 
@@ -56,13 +59,17 @@ export function oddInstances(
   if (lives.size < FEWEST_SIBLINGS) {
     return [];
   }
+  const killed = leakToTheLimit(lives, processes, judging);
+  if (killed.length > 0) {
+    return killed;
+  }
   const window = windowOf(processes, judging.endMs);
   const windowMs = window.endMs - window.startMs;
   const rises = risesIn(processes, window);
   const isFurther = (instance: string, rate: number) => {
     const own = lives.get(instance) as Unloaded[];
     const siblings = processes.filter(({ process }) => process.instance !== instance);
-    return isAhead(own, siblings, rate, window, rises) && !fillsAgain(own, siblings);
+    return isAhead(own, siblings, rate, window, rises) && !fillsAgain(own, siblings, rate);
   };
   // Costs less than to remove from all of them what they share.
   const mayBeOdd = [...lives].some(([instance, own]) =>
@@ -126,12 +133,40 @@ export function oddInstances(
       return (
         isFurther(instance, growth.rate) &&
         !siblingsDidAlike(own, siblings, window) &&
-        areMostLivesAhead(own, siblings, growth.rate)
+        areMostLivesAhead(own, siblings, growth.rate, windowMs)
       );
     })
     .map((each) => ({ ...each, growth: withSites(each.growth, each.processes, judging) }))
     .filter(({ growth }) => growth.shape === "leaking")
     .sort((a, b) => b.growth.rate - a.growth.rate);
+}
+
+/** Instances that rise in a straight line towards their limit in one life after another, far ahead of their siblings at each age. */
+function leakToTheLimit(
+  instances: ReadonlyMap<string, readonly Unloaded[]>,
+  processes: readonly Unloaded[],
+  judging: Judging,
+): OddInstance[] {
+  const found = [...instances].flatMap(([instance, own]): OddInstance[] => {
+    const limits = own.map(({ process }) => process.limitBytes);
+    const rates =
+      own.length < FEWEST_LIVES ? null : straightLives(own, Math.min(...limits), FEWEST_LIVES);
+    const siblings = processes.filter(({ process }) => process.instance !== instance);
+    const growth =
+      rates !== null && areMostLivesAhead(own, siblings, rates.rate)
+        ? groupGrowth(own, { ...judging, isLoadKnown: true, loadBytes: 0 })
+        : null;
+    return rates === null || growth === null
+      ? []
+      : [
+          {
+            instance,
+            growth: { ...growth, ...rates, isFatal: true, shape: "leaking" },
+            processes: own,
+          },
+        ];
+  });
+  return found.length > MOST_SHARE * instances.size ? [] : found;
 }
 
 function byInstance(processes: readonly Unloaded[]): Map<string, Unloaded[]> {

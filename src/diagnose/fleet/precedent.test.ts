@@ -70,6 +70,35 @@ test("a version that goes on filling as the one before began has a larger cache;
   expect(found(34, (hours) => fills(120)(hours) + 10 * hours)).toBe("python-leak");
 });
 
+test("an instance that rises to its limit in one life after another leaks alone, however short its lives are", () => {
+  const judging = { endMs: END, z: 3.5, isLoadKnown: false, before: [] };
+  const odd = (mib: (hours: number) => number) =>
+    oddInstances(
+      [0, 1, 2, 3, 4, 5].flatMap((instance) =>
+        [1.3, 0.9, 0.5].map((from) =>
+          unloaded({
+            ...{ instance, version: "1.0", fromDaysAgo: from },
+            ...(from > 0.5 ? { toDaysAgo: from - 0.35 } : {}),
+            mib: instance === 4 ? mib : () => 0,
+          }),
+        ),
+      ),
+      judging,
+    ).map(({ instance }) => instance);
+  expect(odd((hours) => 60 * hours)).toEqual(["app-4"]);
+  expect(odd((hours) => 400 * (1 - Math.exp(-hours)))).toEqual([]);
+});
+
+test("warm-up is no room that a cache of the next version goes on filling", () => {
+  const warm = (hours: number) => 100 * (1 - Math.exp(-hours / 0.3));
+  const wave = (hours: number) => (hours < 30 ? 0.5 * hours : 15);
+  const found = diagnosisOf([
+    ...three({ version: "1.0", fromDaysAgo: 9, toDaysAgo: 4, mib: (h) => warm(h) + wave(h) }),
+    ...three({ version: "1.1", fromDaysAgo: 4, mib: (h) => warm(h) + 0.6 * h }),
+  ]);
+  expect(found.verdict.kind).toBe("python-leak");
+});
+
 test("a pod that grew alone and ended is no leak, unless an instance of its name still runs", () => {
   const lives = (name: number, from: number, to: number | undefined): Life[] =>
     [0, 1, 2, 3, 4].map((at) => ({

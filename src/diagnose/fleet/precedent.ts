@@ -9,15 +9,17 @@
  * An earlier version counts if it lived longer, was seen from its start, and is itself judged not to grow. One that was level
  * proves no leak of the next: a deploy that adds a slow cache where there was none looks the same.
  */
-import type { Millis, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { firstFrom } from "../series/medians.js";
-import { theilSenSlope } from "../series/trend.js";
+import { median, theilSenSlope } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
 import type { GroupGrowth } from "./group_growth.js";
 import type { Unloaded } from "./load_removal.js";
 
 /** A version that rises by more than this multiple of its precedent does more than fill a larger cache. */
 const ALIKE = 3.5;
+/** The share of a version's rate that leaks without what its precedent did, from which the precedent does not explain it. */
+const LEAST_BEYOND = 0.8;
 /** The same within a version, whose instances differ only in load. */
 const ALIKE_SIBLINGS = 2;
 /** A precedent that rises by less than this share of the version was level. */
@@ -32,9 +34,13 @@ const LONGEST_GAP = 0.25;
 const LONGER = 1.5;
 /** The same where it is seen to have levelled off. */
 const OUTLIVED = 1;
+/** The part of a curve that a precedent may cover, the longest first: it has levelled off by then. */
+const SEEN_PARTS = [1, 0.8, 0.6];
 /** Start-up, as a share of the ages, and how far rates of filling differ at most. */
 const WARM = 0.05;
 const SAME_PACE = 1.6;
+/** Whose median is a level. */
+const LEVEL_READINGS = 3;
 
 interface Earlier {
   readonly processes: readonly Unloaded[];
@@ -46,15 +52,21 @@ const CALM = new Set(["flat", "filling", "stepped"]);
 /**
  * A leak unless an earlier version rose alike and levelled off. One that will pass its limit anyway is cleared only if it goes on
  * filling as the earlier version did.
- * `earlier`: the latest last.
+ * `earlier`: the latest last. `beyond`: what leaks without what these did.
  */
-export function clearedByPrecedent(growth: GroupGrowth, earlier: readonly Earlier[]): GroupGrowth {
+export function clearedByPrecedent(
+  growth: GroupGrowth,
+  earlier: readonly Earlier[],
+  beyond: GroupGrowth | null = null,
+): GroupGrowth {
   const { shape, isFatal, curve } = growth;
   if (shape !== "leaking") {
     return growth;
   }
   const precedent = isFatal ? null : latestPrecedent(curve, earlier);
-  const isAlike = precedent !== null && slopeIn(precedent, agesOf(curve)) * ALIKE > slopeIn(curve);
+  const isMore = beyond !== null && beyond.rate > LEAST_BEYOND * growth.rate;
+  const isAlike =
+    !isMore && precedent !== null && slopeIn(precedent, agesOf(curve)) * ALIKE > slopeIn(curve);
   return isAlike || goesOnFilling(curve, earlier) ? { ...growth, shape: "undecided" } : growth;
 }
 
@@ -74,19 +86,78 @@ function goesOnFilling(curve: AgeCurve, earlier: readonly Earlier[]): boolean {
   const first = agesOf(curve, WARM, COMPARED_FROM);
   const slope = slopeIn(curve);
   const isLike = (other: number) => other > slope / SAME_PACE && other < slope * SAME_PACE;
-  const [low = 0, high = 0] = [filled.values[0], Math.max(...filled.values)];
+  const pace = slopeIn(filled, first);
+  // Warm-up is no room of a cache: what it filled before counts at its pace.
+  const room = filledFrom(filled, first.from) + pace * first.from;
   return (
     isLike(slopeIn(curve, first)) &&
-    isLike(slopeIn(filled, first)) &&
+    isLike(pace) &&
     slopeIn(filled, agesOf(curve, 2 / 3)) < LEVEL * slope &&
-    slope * ageMs < ALIKE * (high - low)
+    slope * ageMs < ALIKE * room
   );
+}
+
+/** From the level at an age to the highest one. */
+function filledFrom({ times, values }: AgeCurve, age: Millis): Bytes {
+  const from = Math.max(0, firstFrom(times, age) - (LEVEL_READINGS >> 1));
+  return Math.max(...values) - median(values.slice(from, from + LEVEL_READINGS));
 }
 
 function latestPrecedent(curve: AgeCurve, earlier: readonly Earlier[]): AgeCurve | null {
   return curve.axis === "age"
     ? (earlier.flatMap((each) => precedentOf(each, curve.times.at(-1) ?? 0) ?? []).at(-1) ?? null)
     : null;
+}
+
+/**
+ * Processes without what earlier versions did at the same ages: their caches, their warm-up, and the daily load where every process
+ * is restarted at the same hour. What is left of a leak is a straight line. null: no earlier version was seen for long enough.
+ */
+export function beyondPrecedent(
+  processes: readonly Unloaded[],
+  curve: AgeCurve,
+  earlier: readonly Earlier[],
+): Unloaded[] | null {
+  const ageMs = curve.times.at(-1) ?? 0;
+  const usual =
+    curve.axis === "age"
+      ? earlier.flatMap((each) => longestPrecedent(each, ageMs) ?? []).at(-1)
+      : undefined;
+  if (usual === undefined) {
+    return null;
+  }
+  const [start = 0] = usual.values;
+  return processes.map(({ process, rss, work }) => ({
+    process,
+    rss: {
+      times: rss.times,
+      values: rss.values.map(
+        (value, at) =>
+          value - (levelAt(usual, (rss.times[at] as number) - process.startedMs) - start),
+      ),
+    },
+    work,
+  }));
+}
+
+/** Up to an age that it outlived, or a part of it. */
+function longestPrecedent(earlier: Earlier, ageMs: Millis): AgeCurve | null {
+  for (const part of SEEN_PARTS) {
+    const curve = precedentOf(earlier, part * ageMs, OUTLIVED);
+    if (curve !== null) {
+      return curve;
+    }
+  }
+  return null;
+}
+
+/** Between the bins of a curve; before and after it, that of its ends. */
+function levelAt({ times, values }: AgeCurve, age: Millis): number {
+  const next = firstFrom(times, age);
+  const [from, to] = [Math.max(0, next - 1), Math.min(times.length - 1, next)];
+  const [start, end] = [times[from] as number, times[to] as number];
+  const share = end > start ? Math.min(1, Math.max(0, (age - start) / (end - start))) : 0;
+  return (values[from] as number) + share * ((values[to] as number) - (values[from] as number));
 }
 
 /** Whether siblings of the same version, which are older, rose by at least half as much at this age. */

@@ -12,7 +12,7 @@ import type { FrameJson } from "../../model/documents/documents.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
 import { median, theilSenSlope } from "../series/trend.js";
 import { type AgeCurve, ageCurve, lateShare } from "./age_curve.js";
-import { mayFill } from "./bounded_lines.js";
+import { boundednessOf, mayFill } from "./bounded_lines.js";
 import { linesOf } from "./fleet_suspects.js";
 import type { GroupGrowth, Judging } from "./group_growth.js";
 import { FASTER, LEAST_LASTING_MS, LEAST_SURE, lastingByBest, WINDOWS_MS } from "./group_growth.js";
@@ -40,6 +40,8 @@ const LEAST_STEADY_MS = 3 * 24 * 3_600_000;
 const STEADY = 0.5;
 /** What fills slows down: see {@link lateShare}. Within days, load may bend a leak as well. */
 const SLOWED = { inDays: 0.65, later: 0.8 };
+/** Within days, what lasts as a share of what filled: a line that only leaks fills nothing. */
+const LEAST_OF_FILL = 0.75;
 /** Readings whose median is one level. */
 const SMOOTHED = 5;
 
@@ -63,7 +65,7 @@ export function withSites(
     return curve === null ? [] : [{ line, curve }];
   });
   // Most of the work, so it is done for lines that matter.
-  const lastingOf = (curve: AgeCurve) => lastingByBest(curve, z, SLOWING_FINE)?.lasting ?? null;
+  const bestOf = (curve: AgeCurve) => lastingByBest(curve, z, SLOWING_FINE);
   const isUsual = (line: FrameJson, curve: AgeCurve, rate: number) => {
     const lengthMs = lengthOf(curve);
     return (
@@ -86,8 +88,8 @@ export function withSites(
       return growth;
     }
     const seen = sites.flatMap(({ line, curve }) => {
-      const lasting = lengthOf(curve) >= growth.windowMs / 2 ? lastingOf(curve) : null;
-      return lasting === null ? [] : [{ line, curve, ...lasting }];
+      const best = lengthOf(curve) >= growth.windowMs / 2 ? bestOf(curve) : null;
+      return best === null ? [] : [{ line, curve, ...best.lasting }];
     });
     const unusual = seen.filter(
       ({ line, curve, straight }) => !isUsual(line, curve, straight.rate),
@@ -97,7 +99,12 @@ export function withSites(
   }
   const [fastest] = sites
     .flatMap(({ line, curve }) =>
-      lastingSite(curve, lastingOf, growth.level).filter(({ rate }) => !isUsual(line, curve, rate)),
+      lastingSite(curve, bestOf, {
+        level: growth.level,
+        isOpen: boundednessOf(line, [...unloaded.keys()]) === "open",
+      }).flatMap((lasting) =>
+        isUsual(line, curve, lasting.rate) ? [] : [{ ...lasting, shownBy: line }],
+      ),
     )
     .filter(({ rate }) => growth.high > LEAST_IN_RSS * rate)
     .sort((a, b) => b.rate - a.rate);
@@ -120,25 +127,29 @@ function lengthOf({ times }: AgeCurve): Millis {
   return (times.at(-1) ?? 0) - (times[0] ?? 0);
 }
 
-/** The growth of a site that lasts; otherwise nothing. */
+/** The growth of a site that lasts; otherwise nothing. `isOpen`: a process found what holds its memory, without a bound. */
 function lastingSite(
   curve: AgeCurve,
-  lastingOf: (curve: AgeCurve) => LastingGrowth | null,
-  level: Bytes,
+  bestOf: (curve: AgeCurve) => ReturnType<typeof lastingByBest>,
+  { level, isOpen }: { readonly level: Bytes; readonly isOpen: boolean },
 ): LastingGrowth[] {
   const lengthMs = lengthOf(curve);
-  const least = lengthMs < LEAST_STEADY_MS ? SLOWED.inDays : SLOWED.later;
-  const late = lateShare(curve);
-  if (lengthMs < LEAST_LASTING_MS || !keeps(curve) || late < least || late > FASTER) {
+  if (lengthMs < LEAST_LASTING_MS || !keeps(curve)) {
     return [];
   }
   const { shape, lastThird } = assessGrowth(curve);
-  const lasting = shape === "growing" ? lastingOf(curve) : null;
-  if (lasting === null) {
+  const best = shape === "growing" ? bestOf(curve) : null;
+  if (best === null) {
     return [];
   }
-  // Growth by requests follows the load, which leaves no exact interval; but a cache would slow down.
-  const isSteady = lengthMs >= LEAST_STEADY_MS && lastThird >= STEADY;
+  const least = lengthMs < LEAST_STEADY_MS ? SLOWED.inDays : SLOWED.later;
+  const late = lateShare(best.curve);
+  if (late < least || late > FASTER) {
+    return [];
+  }
+  const { lasting } = best;
+  // Growth by requests follows the load, which leaves no exact interval; but a cache would slow down, and what has no bound is none.
+  const isSteady = isOpen || (lengthMs >= LEAST_STEADY_MS && lastThird >= STEADY);
   const { rate } = lasting.straight;
   const found =
     lasting.low <= LEAST_SURE * lasting.rate && isSteady
@@ -146,6 +157,7 @@ function lastingSite(
       : lasting;
   const rise = found.rate * lengthMs;
   const isEnough =
+    (lengthMs >= LEAST_STEADY_MS || rise > LEAST_OF_FILL * lasting.fillBytes) &&
     rise > LEAST_OF_SITE * smallestRise(lengthMs, level) &&
     rise > LEAST_OF_OWN * (curve.values.at(-1) as number);
   return found.low > LEAST_SURE * found.rate && isEnough ? [found] : [];

@@ -40,10 +40,37 @@ test("lives that rise by less, that bend, or most of which do not rise, show no 
   ).toBeNull();
   const some = [...livesOf(3, (hours) => 20 * hours), ...livesOf(3, () => 0)];
   expect(straightLives(some, LIMIT)).toBeNull();
+});
+
+test("where no limit is known, lives that rise to three times their level after start-up leak", () => {
+  expect(
+    straightLives(
+      livesOf(3, (hours) => 40 * hours),
+      0,
+    ),
+  ).not.toBeNull();
   expect(
     straightLives(
       livesOf(3, (hours) => 20 * hours),
       0,
     ),
   ).toBeNull();
+  expect(
+    straightLives(
+      livesOf(3, (hours) => 960 * (1 - Math.exp(-hours / 6))),
+      0,
+    ),
+  ).toBeNull();
+});
+
+test("a long life that rose by half of the limit and gave nothing back leaks, although it paused at night", () => {
+  const livesFor = (days: number, mib: Life["mib"]) =>
+    [0, 1, 2].map((instance) => {
+      const process = processOf({ instance, version: "1.0", fromDaysAgo: days, mib });
+      return { process, rss: process.rss, work: null };
+    });
+  const paused = (hours: number) => 140 + 20 * Math.min(hours, 8) + 24 * Math.max(0, hours - 20);
+  expect(straightLives(livesFor(1.5, paused), LIMIT)).not.toBeNull();
+  const givesBack = (hours: number) => paused(hours) - (hours > 25 && hours < 30 ? 200 : 0);
+  expect(straightLives(livesFor(1.5, givesBack), LIMIT)).toBeNull();
 });

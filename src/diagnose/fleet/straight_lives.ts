@@ -8,6 +8,11 @@
  *   life 2         ▁▂▃▄▅▆▇█ killed
  *   life 3  ▁▂▃▄▄▅▆▇█ killed         three lives, or all instances if there are fewer, and most of
  *                                          those that lived as long: leaks
+ *
+ * Where no limit is known, lives count that rose to three times their level after start-up.
+ *
+ * Where requests are few at night, a leak that follows them is no straight line. A life of more than a day that rose by half of the
+ * limit, a part of it in each half of its time, and gave nothing back, counts as well.
  */
 import type { Bytes, Millis } from "../../model/base/units.js";
 import { firstFrom, medianOf } from "../series/medians.js";
@@ -17,41 +22,70 @@ import type { Unloaded } from "./load_removal.js";
 const START_UP_MS: Millis = 10 * 60_000;
 /** Of the limit. */
 const LEAST_RISE = 0.3;
+/** Where no limit is known: multiples of the level after start-up, and bytes. */
+const LEAST_UNLIMITED = { ofStart: 2, bytes: 256 * 2 ** 20 };
 /** The part of its rise that a life has at half of its time. */
 const HALFWAY = { least: 0.35, most: 0.6 };
+/** The same of a long life that gives nothing back: its least length, rise, and largest decrease as a share of the rise. */
+const KEPT = { lengthMs: 30 * 3_600_000, rise: 0.5, halfway: 0.1, given: 0.05 };
 const FEWEST_LIVES = 3;
 const MOST_OTHERS = 0.25;
 /** Readings whose median is one level. */
 const SMOOTHED = 5;
+/** Over a life, to see what it gives back. */
+const LEVELS = 48;
 
-/** Bytes per ms, over lives; null: too few rise so far, or they disagree. */
+/** Bytes per ms, over lives; null: too few rise so far, or they disagree. `fewest`: lives. */
 export function straightLives(
   processes: readonly Unloaded[],
   limit: Bytes,
+  fewest = Math.min(FEWEST_LIVES, instancesIn(processes)),
 ): { readonly rate: number; readonly low: number; readonly high: number } | null {
-  const lives = limit > 0 ? processes.flatMap(riseOf) : [];
-  const risen = lives.filter(({ rise }) => rise > LEAST_RISE * limit);
-  const straight = risen.filter(
-    ({ halfway }) => halfway >= HALFWAY.least && halfway <= HALFWAY.most,
-  );
+  const lives = processes.flatMap(riseOf);
+  const risen = lives.filter((life) => life.rise > leastOf(life, limit));
+  const straight = risen.filter((life) => isStraight(life) || isKept(life, limit));
   const least = Math.min(...straight.map(({ lengthMs }) => lengthMs));
   const others = lives.filter((each) => each.lengthMs >= least && !straight.includes(each));
-  const instances = new Set(processes.map(({ process }) => process.instance));
-  if (
-    straight.length < Math.min(FEWEST_LIVES, instances.size) ||
-    others.length > MOST_OTHERS * straight.length
-  ) {
+  if (straight.length < fewest || others.length > MOST_OTHERS * straight.length) {
     return null;
   }
   const rates = straight.map(({ rise, lengthMs }) => rise / lengthMs);
   return { rate: median(rates), low: Math.min(...rates), high: Math.max(...rates) };
 }
 
+function instancesIn(processes: readonly Unloaded[]): number {
+  return new Set(processes.map(({ process }) => process.instance)).size;
+}
+
 interface Life {
+  /** After start-up. */
+  readonly start: Bytes;
+  /** Needed for few lives. */
+  readonly levels: () => readonly Bytes[];
   readonly rise: Bytes;
   readonly lengthMs: Millis;
   /** Share of the rise. */
   readonly halfway: number;
+}
+
+function leastOf({ start }: Life, limit: Bytes): Bytes {
+  return limit > 0
+    ? LEAST_RISE * limit
+    : Math.max(LEAST_UNLIMITED.bytes, LEAST_UNLIMITED.ofStart * start);
+}
+
+function isStraight({ halfway }: Life): boolean {
+  return halfway >= HALFWAY.least && halfway <= HALFWAY.most;
+}
+
+function isKept({ levels, rise, lengthMs, halfway }: Life, limit: Bytes): boolean {
+  const isFar = lengthMs >= KEPT.lengthMs && limit > 0 && rise > KEPT.rise * limit;
+  let [highest, given] = [Number.NEGATIVE_INFINITY, 0];
+  for (const level of isFar ? levels() : []) {
+    highest = Math.max(highest, level);
+    given = Math.max(given, highest - level);
+  }
+  return isFar && halfway >= KEPT.halfway && halfway <= HALFWAY.most && given <= KEPT.given * rise;
 }
 
 /** After start-up. Nothing if it was seen too rarely. */
@@ -70,5 +104,17 @@ function riseOf({ process, rss: { times, values } }: Unloaded): Life[] {
       Math.min(last + 1, at + SMOOTHED - (SMOOTHED >> 1)),
     );
   const [from, half, to] = [levelAt(first), levelAt(middle), levelAt(last)];
-  return [{ rise: to - from, lengthMs: end - start, halfway: (half - from) / (to - from) }];
+  const levels = () =>
+    Array.from({ length: LEVELS + 1 }, (_, at) =>
+      levelAt(firstFrom(times, start + (at / LEVELS) * (end - start))),
+    );
+  return [
+    {
+      start: from,
+      levels,
+      rise: to - from,
+      lengthMs: end - start,
+      halfway: (half - from) / (to - from),
+    },
+  ];
 }
