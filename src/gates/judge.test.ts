@@ -68,7 +68,7 @@ describe("growth", () => {
     const ended = measured({ growth: growing(sixty, exactly(0)), verdict });
     expect(one(limit, ended)).toMatchObject({ passed: true, decided: true });
     expect(one(limit, ended).reason).toBe(
-      "+60.0 MiB/h (+59.0 to +61.0), but not measurable (0.00 to 0.00 MiB/h) in the last third of the run: one sentence.",
+      "+60.0 MiB/h (+59.0 to +61.0), but none in the last third of the run: one sentence.",
     );
   });
 
