@@ -46,6 +46,16 @@ def insert(sql, rows):
     return b""
 
 
+# Parameters of the address that are no settings of a statement.
+NO_SETTINGS = {"query", "query_id", "wait_end_of_query"}
+
+
+def apply_settings(parameters):
+    for name, value in parameters.items():
+        if name not in NO_SETTINGS and not name.endswith("_structure"):
+            run(f"SET {name} = {value}")
+
+
 def select(sql, kind, body, parameters):
     made = []
     try:
@@ -57,8 +67,7 @@ def select(sql, kind, body, parameters):
             run(f"CREATE TABLE default.{name} ({structure}) ENGINE = Memory")
             made.append(name)
             from_file(f"default.{name}", data[:-2], "TabSeparated", structure)
-        settings = "SETTINGS output_format_json_quote_64bit_integers = 1"
-        return run(re.sub(r"FORMAT JSONEachRow\s*$", settings, sql), "JSONEachRow")
+        return run(re.sub(r"FORMAT JSONEachRow\s*$", "", sql), "JSONEachRow")
     finally:
         for name in made:
             run(f"DROP TABLE default.{name}")
@@ -89,6 +98,7 @@ class Handler(BaseHTTPRequestHandler):
         status = 200
         with alone:
             try:
+                apply_settings(parameters)
                 if sql is None:
                     answer = run(body.decode())
                 elif sql.startswith("INSERT"):

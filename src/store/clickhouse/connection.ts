@@ -39,6 +39,11 @@ const CLUSTER_SETTINGS = {
   max_replica_delay_for_distributed_queries: "1",
   fallback_to_stale_replicas_for_distributed_queries: "0",
 };
+/**
+ * A day's rows of two tiers lie in two partitions and may have the same key: FINAL compares rows within a partition. Old versions
+ * read only the partitions that the condition names.
+ */
+const MODERN_SETTINGS = { do_not_merge_across_partitions_select_final: "1" };
 /** Of a statement. */
 const MOST_STATEMENT_BYTES = 64 << 20;
 
@@ -76,6 +81,9 @@ export class ClickhouseConnection {
   readonly #ending = new AbortController();
 
   /** `stopped` ends its requests. `onPartial`: answers may lack the rows of shards that do not answer, and it is called. */
+  /** Of the server; known once its database has been opened. */
+  isModern = false;
+
   constructor(
     address: ClickhouseAddress,
     {
@@ -97,12 +105,14 @@ export class ClickhouseConnection {
     signal: AbortSignal,
     onPartial: ((partial: PartialAnswer) => void) | null = null,
   ): ClickhouseConnection {
-    return new ClickhouseConnection(this.#address, {
+    const same = new ClickhouseConnection(this.#address, {
       onPartial,
       silenceMs: this.#silenceMs,
       longestMs: this.#longestMs,
       stopped: AbortSignal.any([this.#signal, signal]),
     });
+    same.isModern = this.isModern;
+    return same;
   }
 
   get #signal(): AbortSignal {
@@ -222,6 +232,7 @@ export class ClickhouseConnection {
       output_format_json_quote_64bit_integers: "1",
       max_query_size: String(MOST_STATEMENT_BYTES),
       ...(this.cluster === null ? {} : CLUSTER_SETTINGS),
+      ...(this.isModern ? MODERN_SETTINGS : {}),
       ...settings,
     });
     // Unlike fetch(), it passes large answers on without a queue.

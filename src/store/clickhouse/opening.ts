@@ -33,6 +33,7 @@ export async function prepareDatabase(clickhouse: ClickhouseConnection): Promise
       `use ClickHouse ${OLDEST_TEXT} or newer`,
     );
   }
+  clickhouse.isModern = dialect.isModern;
   await refuseUnknownCluster(clickhouse);
   const found = await clickhouse.rows(
     `SELECT name FROM system.tables WHERE database = ${literal(database)}`,
