@@ -46,7 +46,7 @@ def insert(sql, rows):
     return b""
 
 
-# Parameters of the address that are no settings of a statement.
+# Parameters of the address that are not settings.
 NO_SETTINGS = {"query", "query_id", "wait_end_of_query"}
 
 

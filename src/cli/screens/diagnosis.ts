@@ -133,7 +133,7 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   }
 }
 
-/** What libraries allocate for an object is not in its size; where nearly all memory is theirs, the size is explained. */
+/** The size of an object leaves out what a library allocates for it. Where that is nearly all of the memory, the line says so. */
 function ofObjects({ domain, liveBytes, holder }: SuspectJson): string {
   const isOutside =
     domain === "native" && (holder?.retainedBytes ?? 0) < LITTLE_OF_NATIVE * liveBytes;

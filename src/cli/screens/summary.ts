@@ -7,6 +7,7 @@ import {
   formatCount,
   formatDuration,
   formatGrowthInterval,
+  GROWTH_DOUBTS,
 } from "../../model/base/numbers.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
@@ -99,19 +100,14 @@ function printHead(screen: Screen, { summary, ending }: SummaryContext): void {
   }
 }
 
-const DOUBT = {
-  none: "",
-  small: ", too little to count in so short a window",
-  past: ", but not certainly in the last third",
-} as const;
-
 /** Omitted for a run that is too short. */
 function printGrowth(screen: Screen, { series, pss }: SummaryJson): void {
   const measure = pss === undefined ? "" : "PSS ";
   const { growthLowBytesPerHour: low, growthHighBytesPerHour: high } = series;
+  const doubt = series.growthDoubt === undefined ? "" : `, ${GROWTH_DOUBTS[series.growthDoubt]}`;
   if (low !== undefined && high !== undefined) {
     printFacts(screen, "Growth", [
-      `${formatGrowthInterval(series.growthBytesPerHour, low, high)}${series.growthOfRss === true ? " of the sum of RSS" : ""}${DOUBT[series.growthDoubt ?? "none"]}`,
+      `${formatGrowthInterval(series.growthBytesPerHour, low, high)}${series.growthOfRss === true ? " of the sum of RSS" : ""}${doubt}`,
       `${measure}minimum ${formatBytes(series.minBytes)}`,
       `${measure}baseline ${formatBytes(series.baselineBytes)}`,
     ]);

@@ -81,6 +81,12 @@ export function formatGrowthInterval(bytesPerHour: number, low?: number, high?: 
   return from === to && from === own ? own : `${own} (${range.replace(" MiB/h", "")})`;
 }
 
+/** Why growth is not certain although its interval is above zero (`growthDoubt` of a summary). */
+export const GROWTH_DOUBTS = {
+  small: "too little to count in so short a window",
+  past: "but not certainly in the last third",
+} as const;
+
 // --- counts and shares ---------------------------------------------------------------------------
 
 /** "1,204"; from `shortenedFrom` on three digits and a letter: "120 k", "3.40 M". */

@@ -54,7 +54,7 @@ const MOST_SITES = 8;
 /** A heap with more objects is looked up once, so that its cost stays within the budget. */
 const MOST_OBJECTS: Objects = 2_000_000;
 const NO_METRICS: ReadonlySet<Metric> = new Set();
-/** Until a lookup is made, one should have been decided by then; otherwise a program of half a minute ends without any. */
+/** While no lookup has an answer, a snapshot is taken by each of these times. Otherwise a program may end after half a minute without a lookup. */
 const SNAPSHOTS_BY_MS: readonly Millis[] = [FIRST_LOOKUP_MS + 4_000, FIRST_LOOKUP_MS + 12_000];
 const LEAST_GROWTH: Bytes = 2 ** 20;
 /** How long to wait for a lookup after the program has ended. */
@@ -146,7 +146,7 @@ export class SuspectWatch {
   /**
    * Whether to take a snapshot even if the next one is not due: pages of children began to become private, and it shows
    * what they share; a lookup of a leak has waited long enough, and needs addresses; or what is live has grown, and
-   * no snapshot has shown yet whether anything is to be looked up, because they are expensive. `liveBytes`: of the tree.
+   * snapshots are so expensive that none has shown yet whether anything is to be looked up. `liveBytes`: of the tree.
    */
   wantsSnapshot(elapsedMs: Millis, liveBytes: Bytes): boolean {
     this.#snapshotBytes ??= liveBytes;
@@ -154,6 +154,7 @@ export class SuspectWatch {
       this.#timing.mayOverdraw(elapsedMs) ||
       (!this.#sharedLookedUp && this.#showsSharing(elapsedMs)) ||
       (this.#lookedUp.size === 0 &&
+        !this.isBusy &&
         SNAPSHOTS_BY_MS.some((byMs) => elapsedMs >= byMs && this.#snapshotMs < byMs) &&
         liveBytes - this.#snapshotBytes > LEAST_GROWTH)
     );

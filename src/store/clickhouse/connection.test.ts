@@ -63,6 +63,32 @@ it("names the characters of a password that must be percent-encoded", () => {
   expect(() => clickhouseAddress("clickhouse://ada/cret@host")).toThrow(/%40/);
 });
 
+it("has new versions compare rows within a partition, and sends old ones no setting that they lack", async () => {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(String(new URL(request.url ?? "", "http://localhost").search));
+    request.resume();
+    response.end("");
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  try {
+    const connection = new ClickhouseConnection(
+      clickhouseAddress(`clickhouse://127.0.0.1:${port}/x`),
+    );
+    await connection.rows("SELECT 1");
+    connection.isModern = true;
+    await connection.rows("SELECT 1");
+    await connection.until(new AbortController().signal).rows("SELECT 1");
+  } finally {
+    server.close();
+  }
+  const isSet = asked.map((search) =>
+    search.includes("do_not_merge_across_partitions_select_final=1"),
+  );
+  expect(isSet).toEqual([false, true, true]);
+});
+
 it("knows old and new versions", () => {
   expect(dialectOf("1.1.54390")).toBeNull();
   expect(dialectOf("18.14.19")).toBeNull();

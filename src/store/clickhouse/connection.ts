@@ -81,7 +81,7 @@ export class ClickhouseConnection {
   readonly #ending = new AbortController();
 
   /** `stopped` ends its requests. `onPartial`: answers may lack the rows of shards that do not answer, and it is called. */
-  /** Of the server; known once its database has been opened. */
+  /** Whether the server knows the settings of new versions. Known once its database has been opened. */
   isModern = false;
 
   constructor(

@@ -1,14 +1,10 @@
 /** The figure "Growth" at the top of a report. It never contradicts the verdict below it. */
+
+import { GROWTH_DOUBTS } from "../../../src/model/base/numbers.js";
 import type { DiagnosisJson } from "../../../src/model/documents/diagnosis_document.js";
 import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import { isUnknown } from "../../../src/model/profile/imported.js";
 import { formatGrowth } from "../format/numbers.js";
-
-const DOUBT = {
-  none: "",
-  small: "; too little to count in so short a window",
-  past: "; not certainly in the last third",
-} as const;
 
 /** The rate if the interval excludes zero; the interval in any case. `diagnosis`: of the same recording, if there is one. */
 export function growthFigure(
@@ -35,5 +31,6 @@ export function growthFigure(
       ? "none"
       : "not measurable"
     : formatGrowth(series.growthBytesPerHour);
-  return { value, note: `95 % interval: ${range}${DOUBT[series.growthDoubt ?? "none"]}` };
+  const doubt = series.growthDoubt === undefined ? "" : `; ${GROWTH_DOUBTS[series.growthDoubt]}`;
+  return { value, note: `95 % interval: ${range}${doubt}` };
 }
