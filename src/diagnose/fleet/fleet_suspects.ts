@@ -50,8 +50,7 @@ export function fleetSuspects(
   const shown = shownBy && keyOf(shownBy);
   // What certainly grows comes before what may be a filling cache.
   const isSure = ({ growth, line }: { growth: { low: number }; line: FrameJson }) =>
-    Number(growth.low > 0 || keyOf(line) === shown) +
-    Number(growth === newLine || keyOf(line) === shown);
+    keyOf(line) === shown ? 2 : Number(growth.low > 0) + Number(growth === newLine);
   grown.sort((a, b) => isSure(b) - isSure(a) || b.growth.rate - a.growth.rate);
   return grown.slice(0, MOST_SUSPECTS).map(({ line, stack, liveBytes, growth }, at) => ({
     ...holderOf(processes, line),
