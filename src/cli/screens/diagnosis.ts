@@ -133,7 +133,7 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   }
 }
 
-/** The size of an object leaves out what a library allocates for it. Where that is nearly all of the memory, the line says so. */
+/** The size of an object leaves out what a library allocates for it. Where that is nearly all of the memory, the line adds that. */
 function ofObjects({ domain, liveBytes, holder }: SuspectJson): string {
   const isOutside =
     domain === "native" && (holder?.retainedBytes ?? 0) < LITTLE_OF_NATIVE * liveBytes;
