@@ -1,5 +1,5 @@
 /** The parts of every command's text: colours, columns, tables, bars; numbers come from src/model/base/numbers.ts. */
-import stringWidth from "string-width";
+import stringWidth from "fast-string-width";
 import { oneLine } from "../../model/errors/errors.js";
 import { columnsOf, drawableColumns } from "./columns.js";
 
