@@ -13,13 +13,12 @@
 
 import type { Memory } from "../linux/memory/memory.js";
 import type { ResidentWords } from "../linux/memory/resident_words.js";
-import { present } from "../model/base/present.js";
 import type { Address } from "../model/base/units.js";
 import {
   type ArenaState,
   type GlibcState,
   isChunkAddress,
-  isMapped,
+  mappedAt,
   mappingOf,
   STATE_END,
 } from "./glibc_layout.js";
@@ -61,13 +60,14 @@ function mainRegion(
   { parameters }: GlibcState,
 ): { regions: HeapRegion[]; torn: boolean } {
   const base = parameters?.sbrkBase ?? 0;
-  if (!isMapped(memory, arena.top)) {
+  const systemEnd = base + arena.systemBytes;
+  const wholeByBrk =
+    base > 0 && systemEnd > arena.top && mappedAt(memory, systemEnd - 1) !== undefined;
+  // After a lookup that may have read the mappings again: a heap that was trimmed meanwhile no longer contains this top.
+  const last = mappedAt(memory, arena.top);
+  if (last === undefined) {
     return { regions: [], torn: true };
   }
-  const systemEnd = base + arena.systemBytes;
-  const wholeByBrk = base > 0 && systemEnd > arena.top && isMapped(memory, systemEnd - 1);
-  // Looked up after calls that may have read the mappings again.
-  const last = present(mappingOf(memory.mappings, arena.top));
   const brk = base > 0 && base < arena.top && mappingOf(memory.mappings, base)?.path === last.path;
   if (brk) {
     // All memory came from brk, so its end is known without reading the top chunk, which changes all the time.

@@ -221,7 +221,7 @@ function isArena(memory: Memory, words: ResidentWords, bins: Address): boolean {
     system % 16 === 0 &&
     (unused || (system > 0 && isChunkAddress(top))) &&
     looksLikeBins(words, bins) &&
-    (unused || isMapped(memory, top))
+    (unused || mappedAt(memory, top) !== undefined)
   );
 }
 
@@ -229,11 +229,9 @@ function isArena(memory: Memory, words: ResidentWords, bins: Address): boolean {
  * A growing heap is often larger than the mapping that was last read. Then the mappings are read again, after
  * the words that contain the address.
  */
-export function isMapped(memory: Memory, address: Address): boolean {
-  return (
-    mappingOf(memory.mappings, address) !== undefined ||
-    (memory.refresh() && mappingOf(memory.mappings, address) !== undefined)
-  );
+export function mappedAt(memory: Memory, address: Address): Mapping | undefined {
+  const known = mappingOf(memory.mappings, address);
+  return known === undefined && memory.refresh() ? mappingOf(memory.mappings, address) : known;
 }
 
 /** The list is empty, or at least one of its ends leads back here (the other may be changing). */
