@@ -89,19 +89,22 @@ function startRise({ wholeRise, rise, level }: TotalGrowth): Bytes {
   return atStart >= SMALLEST_RISE_BYTES && atStart > 0.1 * level ? atStart : 0;
 }
 
-/** A rise that is not certain to continue: the end of a warm-up if most of it was at the start. */
+/** A rise that is not certain to continue: the end of a warm-up if most of it was at the start; else a longer window decides. */
 function slowsDown(observations: Observations): Finding {
-  const { total } = observations;
+  const { total, windowMs } = observations;
   const detail = notSure(observations);
   const atStart = startRise(total);
-  return atStart > total.rise
-    ? {
-        says: "no leak",
-        kind: "warm-up",
-        weight: 0.45,
-        detail: `${memoryName(total)} rose by ${formatBytesBriefly(atStart)} at the start. ${detail}`,
-        sentence: `Memory grew mostly at the start, and much less since (a warm-up): ${levelText(observations)}.`,
-      }
+  if (atStart > total.rise) {
+    return {
+      says: "no leak",
+      kind: "warm-up",
+      weight: 0.45,
+      detail: `${memoryName(total)} rose by ${formatBytesBriefly(atStart)} at the start. ${detail}`,
+      sentence: `Memory grew mostly at the start, and much less since (a warm-up): ${levelText(observations)}.`,
+    };
+  }
+  return windowMs < UNCERTAIN_MS
+    ? open(`${detail} A slow leak looks the same; ${settledBy(MINUTE_MS)}.`, 0.5, MINUTE_MS)
     : { says: "no leak", kind: "steady", weight: 0.45, detail };
 }
 
@@ -122,8 +125,11 @@ function notSure({ total }: Observations): string {
 const SMALLEST_SEEN_BYTES = 1_000_000;
 /** More than a filled cache, which is then part of the swing, and less than any finding that names a cause. */
 const SWINGS_WEIGHT = 0.61;
+const MINUTE_MS = 60_000;
+/** In a shorter window, a rise whose interval excludes zero may be a slow leak. A window of a minute may end a moment early. */
+const UNCERTAIN_MS = 0.95 * MINUTE_MS;
 /** Without an agent, a shorter window can miss a slow leak. */
-const SHORT_WITHOUT_AGENT_MS = 60_000;
+const SHORT_WITHOUT_AGENT_MS = MINUTE_MS;
 
 /** Without sites, a short window may hide significant growth in the noise. */
 function isOpen({ evidence, windowMs, total }: Observations): boolean {

@@ -42,6 +42,19 @@ describe("a slow but certain rise", () => {
     }
   });
 
+  test("is undecided, not steady, in half a minute", () => {
+    const half = (at: (second: number) => number) =>
+      diagnose(withRss("minute 0.5\nsite parse churns 1", at)).verdict;
+    const noise = (second: number) => (second > 20 ? Math.sin(second * 7.3) * 0.4 : 0);
+    for (const shown of [half((s) => 35 + 0.07 * s), half((s) => 35 + 0.09 * s + noise(s))]) {
+      expect(shown.kind).toBe("insufficient-evidence");
+      expect(shown.summary).toMatch(
+        /RSS rose by .* A slow leak looks the same; a window of 1 min would settle it\.$/,
+      );
+    }
+    expect(half((s) => 35 + 0.02 * s).kind).toBe("steady");
+  });
+
   test("the verdict adds what censuses counted", () => {
     const text = "minute 5\nsite parse churns 1\ncensus dict 1 + 0.003/s\ncensuses 30s 280s";
     expect(diagnose(withRss(text, slowly(12.2))).verdict.summary).toMatch(
