@@ -74,7 +74,7 @@ function drawLive(
   const room = Math.max(1, rows - HEAD_LINES - 1);
   const { of } = SORTS[choice.sort];
   const { rows: matching, unmatched } = selectRows(
-    seen.sites.toSorted((a, b) => of(b) - of(a)),
+    seen.sites.filter(isActive).toSorted((a, b) => of(b) - of(a)),
     options,
     0,
     (site) => site.group.live.bytes,
@@ -112,6 +112,11 @@ function drawLive(
     : [paint.dim(`  ${unmatched ?? "no site was sampled yet"}`)]) {
     screen.line(line);
   }
+}
+
+/** False for a site whose blocks are all freed, and which allocates nothing now. */
+function isActive(site: MovingSite): boolean {
+  return site.group.live.bytes > 0 || Object.values(SORTS).some(({ of }) => of(site) !== 0);
 }
 
 /** "record  app.py:41", "load  app.py:7 · numpy/lib/npyio.py:123". */
