@@ -71,9 +71,7 @@ function regions(memory: Memory, arena: { systemPages: number; topPage: number }
 
 test("a heap that grew since its mappings were read is whole after they are read again", () => {
   expect(regions(new ChangingHeap(40, 100), { systemPages: 90, topPage: 80 })).toEqual({
-    regions: [
-      { start: START, end: START + 90 * PAGE, firstChunk: START, top: START + 80 * PAGE },
-    ],
+    regions: [{ start: START, end: START + 90 * PAGE, firstChunk: START, top: START + 80 * PAGE }],
     torn: false,
   });
 });

@@ -9,7 +9,7 @@ import type { Observations } from "../evidence/observations.js";
 import { isFirm, SHORTEST_WINDOW_MS } from "../series/growth.js";
 import { growthShown, memoryName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
-import type { SiteCourse, SiteJudgement } from "../sites/suspects.js";
+import { type SiteCourse, type SiteJudgement, SMALLEST_KEPT_BYTES } from "../sites/suspects.js";
 import { frameText } from "../wording/words.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
@@ -87,14 +87,21 @@ function nothingKept({ sites, bounded, windowMs }: Observations): Finding {
   if (!largest) {
     return silent("No sampled allocation made during this window is still live.");
   }
+  if (largest.keptBytes === 0) {
+    return silent(
+      `No sampled allocation made in the last ${formatDurationBriefly((windowMs * 2) / 3)} is still live.`,
+    );
+  }
   const where = frameText(headlineOf(largest.site));
   if (bounded.some(({ suspect }) => suspect === largest)) {
     return silent(
       `Only containers with a bound keep what is allocated: ${where} has ${keptText(largest.keptBytes, windowMs)} live.`,
     );
   }
+  const isFew = largest.course === "small" && largest.keptBytes >= SMALLEST_KEPT_BYTES;
+  const why = HARMLESS[isFew ? "hints" : largest.course];
   return silent(
-    `No site keeps what it allocates. The largest site, ${where}, has ${keptText(largest.keptBytes, windowMs)} live, ${HARMLESS[largest.course]}.`,
+    `No site keeps what it allocates. The largest site, ${where}, has ${keptText(largest.keptBytes, windowMs)} live, ${why}.`,
   );
 }
 

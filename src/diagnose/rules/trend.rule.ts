@@ -20,7 +20,7 @@ export const trend: Rule = {
   judge(observations) {
     const { target, total: rss } = observations;
     if (rss.shape === "short") {
-      return null;
+      return rss.readings.values.length === 0 ? littleYoung(observations) : null;
     }
     const name = memoryName(rss);
     if (isFirm(rss) || target.grows("rssBytes")) {
@@ -69,6 +69,38 @@ export const trend: Rule = {
     };
   },
 };
+
+/** Share of the window after its first third, whose live allocations are `keptBytes`. */
+const JUDGED_SHARE = 2 / 3;
+/** 95 %. */
+const STANDARD_ERRORS = 2;
+
+/** Without readings, as in an imported pool: live memory has not grown by more than what is young and still live. */
+function littleYoung({ evidence, sites, windowMs }: Observations): Finding | null {
+  if (evidence.sites === undefined || evidence.importedFrom !== undefined) {
+    return null;
+  }
+  const spanMs = windowMs * JUDGED_SHARE;
+  let [live, young, variance] = [0, 0, 0];
+  for (const { site, keptBytes } of sites) {
+    const own = site.liveBytes.at(-1) ?? 0;
+    live += own;
+    young += keptBytes;
+    variance += own > 0 ? site.standardErrorBytes ** 2 * Math.min(1, keptBytes / own) : 0;
+  }
+  if (young + STANDARD_ERRORS * Math.sqrt(variance) >= smallestRise(spanMs, live)) {
+    return null;
+  }
+  const part = young === 0 ? "none of it was" : `only ${formatBytesBriefly(young)} of it were`;
+  const share = `${formatBytesBriefly(live)} were live after ${formatDurationBriefly(windowMs)}, and ${part} allocated in the last ${formatDurationBriefly(spanMs)}`;
+  return {
+    says: "no leak",
+    kind: "steady",
+    weight: 0.45,
+    detail: `${share}: live memory has not grown by more.`,
+    sentence: `Live memory is steady: ${share}.`,
+  };
+}
 
 /** Memory that rose and fell, or does so repeatedly: neither flat, nor a cache. */
 function fluctuates(observations: Observations, swings: Swings): Finding {

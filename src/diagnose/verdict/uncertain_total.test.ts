@@ -36,3 +36,26 @@ test("the header states why growth above zero is not certain", () => {
   expect(doubt("anonRssBytes 40")).toBeNull();
   expect(doubt("minute 0.02\nanonRssBytes 40 + 1/s")).toBeNull();
 });
+
+describe("a profile without readings of memory, as an imported pool", () => {
+  const verdictOf = (text: string) => {
+    const evidence = evidenceOf(text);
+    const series = { pid: 42, timesMs: new Float64Array(), values: new Map() };
+    const processes = evidence.processes.map((process) => ({ ...process, series }));
+    return diagnose({ ...evidence, processes }).verdict;
+  };
+
+  test("is steady if little of what is live was allocated recently", () => {
+    const shown = verdictOf("site tables fills 20 by 15s\nsite parse churns 0.3");
+    expect(shown).toMatchObject({ kind: "steady", confidence: 0.6 });
+    expect(shown.summary).toMatch(
+      /^Live memory is steady: 2\d MiB were live after 60 s, and only \d+ KiB of it were allocated in the last 40 s\.$/,
+    );
+    expect(verdictOf("site tables fills 20 by 15s").summary).toMatch(/, and none of it was /);
+  });
+
+  test("is undecided if more may have been kept, and a leak if it was", () => {
+    expect(verdictOf("site parse churns 30").kind).toBe("insufficient-evidence");
+    expect(verdictOf("site record keeps 1/s").kind).toBe("python-leak");
+  });
+});
