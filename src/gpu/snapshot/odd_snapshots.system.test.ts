@@ -69,6 +69,13 @@ const entry = (action: string, more: object = {}) => ({
 });
 const TRACE = [entry("segment_alloc", { size: 2 * MIB }), entry("alloc")];
 
+test("settings of another kind are left out", async () => {
+  for (const allocator_settings of ["oom", "", 7, null, [1], new PythonTuple([])]) {
+    writeFileSync(path, pickle({ segments: [segment()], device_traces: [], allocator_settings }));
+    expect((await readSnapshot(path)).settings).toEqual({});
+  }
+});
+
 describe("versions to come", () => {
   test("pinned host memory is replayed like a device, but counted for none", async () => {
     const blocks = [{ address: 2 * BASE, size: 2 * MIB, requested_size: 0, state: "inactive" }];

@@ -29,7 +29,10 @@ export function readParts(
     hostSegments: rows(KEY.host_segments, Kind.segment),
     hostTrace: hostTrace(),
     annotations: rows(KEY.external_annotations, Kind.annotation),
-    settings: fields.textId(KEY.allocator_settings),
+    settings:
+      fields.kind(KEY.allocator_settings) === Kind.record
+        ? fields.textId(KEY.allocator_settings)
+        : 0,
   };
 
   function rows(key: number, kind: number): RowRange {
