@@ -76,6 +76,13 @@ test("settings of another kind are left out", async () => {
   }
 });
 
+test("a time before 1970 is unknown", async () => {
+  const [first, ...more] = TRACE;
+  const odd = [first, ...more.map((event) => ({ ...event, time_us: -1 }))];
+  const { devices } = await analysed({ segments: [segment()], device_traces: [odd] });
+  expect(devices[0]?.peak.timeUs).toBe(0);
+});
+
 describe("versions to come", () => {
   test("pinned host memory is replayed like a device, but counted for none", async () => {
     const blocks = [{ address: 2 * BASE, size: 2 * MIB, requested_size: 0, state: "inactive" }];

@@ -187,7 +187,7 @@ export class SnapshotShapes implements Shapes {
     piece.stream[row] = this.#stream(machine);
     const timeAt = fields.at(KEY.time_us);
     const timeUs = kinds[timeAt] === Kind.number ? (values[timeAt] ?? 0) : 0;
-    piece.timeUs[row] = Number.isFinite(timeUs) ? timeUs : 0;
+    piece.timeUs[row] = timeUs > 0 && Number.isFinite(timeUs) ? timeUs : 0;
     piece.stack[row] = this.#stack();
     piece.metadata[row] = fields.textId(KEY.user_metadata);
     piece.category[row] = fields.textId(KEY.category);
