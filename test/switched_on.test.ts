@@ -71,6 +71,41 @@ describe("TIDEMARK=dir=DIR", () => {
     expect(both.stderr).toMatch(/--output needs exactly one file/);
   });
 
+  test("a pool becomes a recording with the children that left pools beside it", async () => {
+    const folder = scratch();
+    const library = join(repository, "dist/native/libtidemark.so");
+    const env = { LD_PRELOAD: library, TIDEMARK: `dir=${folder}` };
+    const forks = `import os
+kept = []
+def work():
+    for number in range(64):
+        kept.append(bytearray(1 << 20))
+if os.fork() == 0:
+    work()
+    os._exit(0)
+os.wait()`;
+    const { status } = await execute([anyInterpreter().path, "-c", forks], { env });
+    expect(status).toBe(0);
+    const pools = readdirSync(folder).map((name) => join(folder, name));
+    expect(pools).toHaveLength(2);
+    const recording = join(folder, "all.tidemark");
+    const imported = async (pool: string) => {
+      await execute([tidemark, "import", pool, "-o", recording, "--force"]);
+      return summarize(openRecording(recording), "peak");
+    };
+    // The child's pool comes first or last; that of the parent contains both.
+    const [first = "", second = ""] = pools;
+    let shown = await imported(first);
+    if (shown.processes.length === 1) {
+      shown = await imported(second);
+    }
+    expect(shown.processes).toHaveLength(2);
+    expect(shown.sites[0]?.stack.some((frame) => frame.function === "work")).toBe(true);
+    const { stdout } = await execute([tidemark, "summary", recording]);
+    expect(stdout).toMatch(/Processes +2 in all\n.*COMMAND\n +- +- +\d+ /);
+    expect(stdout).toMatch(/No recorder watched the processes: their memory figures/);
+  });
+
   test("is used by attach, which records from then on, and left as it was", async () => {
     const folder = scratch();
     const keeps = `import time

@@ -65,7 +65,7 @@ function liveBytesOf(pools: string, folder: string): Bytes | null {
   for (const name of readdirSync(pools).filter((file) => file.endsWith(".pool"))) {
     const recording = join(folder, `${name}.tidemark`);
     try {
-      importFile(join(pools, name), recording, { pid: null, value: null });
+      importFile(join(pools, name), recording, { pid: null, withChildren: false, value: null });
       const { sites } = summarize(openRecordingAt(recording), "end");
       sum = sites.reduce((bytes, site) => bytes + site.liveBytesAtPeak, sum ?? 0);
     } catch (error) {

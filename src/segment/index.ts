@@ -17,4 +17,4 @@ export { poolLimits } from "./limits.js";
 export type { LiveSamples } from "./live_samples.js";
 export type { Opening } from "./openings.js";
 export { type PoolHeader, PoolReader, type PoolSlot } from "./pool.js";
-export { SegmentReader } from "./reader.js";
+export { SegmentReader, type SegmentSnapshot } from "./reader.js";

@@ -37,7 +37,8 @@ export function buildCommand(): Command {
       `Convert files of other tools to recordings for report, summary, lines and diff. The content decides the\n` +
         `format, not the name. What a tool does not measure is shown as unknown.\n\n${formatList()}\n\n` +
         "Also converts a pool file, which the agent writes to DIR in a process that was started with\n" +
-        "LD_PRELOAD=.../libtidemark.so TIDEMARK=dir=DIR; the process may still be running.",
+        "LD_PRELOAD=.../libtidemark.so TIDEMARK=dir=DIR; the process may still be running. The pools that its\n" +
+        "children left in DIR are included, unless several files are given.",
     )
     .argument(
       "<file...>",
@@ -83,7 +84,7 @@ async function importFiles(paths: readonly string[], options: ImportOptions): Pr
   let empty = 0;
   for (const path of paths) {
     try {
-      written.push(await importFile(path, options));
+      written.push(await importFile(path, options, paths.length === 1));
     } catch (error) {
       if (paths.length === 1 || !(error instanceof TidemarkError) || error.id !== NO_PROFILE) {
         sayWritten("tidemark", written, options);
@@ -101,14 +102,22 @@ async function importFiles(paths: readonly string[], options: ImportOptions): Pr
 }
 
 /** @returns the recording's path */
-async function importFile(path: string, options: ImportOptions): Promise<string> {
+async function importFile(
+  path: string,
+  options: ImportOptions,
+  withChildren: boolean,
+): Promise<string> {
   const output = options.output ?? `${path.replace(/\.pool$/, "")}.tidemark`;
   requireOtherFile(output, path);
   if (options.force !== true && statOf(output)?.isFile()) {
     throw recordingExists(output);
   }
   await writeWhole(output, { force: true, isOwn: ownKind("recording") }, async (file) =>
-    convertFile(path, file, { pid: options.pid ?? null, value: options.value ?? null }),
+    convertFile(path, file, {
+      pid: options.pid ?? null,
+      withChildren,
+      value: options.value ?? null,
+    }),
   );
   return output;
 }

@@ -233,20 +233,17 @@ function printFacts(
   }
 }
 
-type ProcessRow = SummaryJson["processes"][number];
-
-function isMeasured(row: ProcessRow): row is ProcessRow & { peakRssBytes: Bytes } {
-  return row.peakRssBytes !== null;
-}
-
 function printProcesses(screen: Screen, summary: SummaryJson, options: ListOptions): void {
-  const measured = summary.processes.filter(isMeasured);
-  const brief = summary.processes.length - measured.length;
+  const measured = summary.processes.filter(({ peakRssBytes }) => peakRssBytes !== null);
+  // Without a recorder, as in an imported pool, no process was measured.
+  const listed = measured.length > 0 ? measured : summary.processes;
+  const brief = summary.processes.length - listed.length;
+  const peakOf = ({ peakRssBytes }: (typeof listed)[number]) => peakRssBytes ?? 0;
   const { rows, leftOut, unmatched } = selectRows(
-    measured.sort((a, b) => b.peakRssBytes - a.peakRssBytes),
+    listed.toSorted((a, b) => peakOf(b) - peakOf(a)),
     options,
     DEFAULT_PROCESSES,
-    (row) => row.peakRssBytes,
+    peakOf,
     (row) => `${row.pid} ${row.command.join(" ")}`,
   );
   const table = formatTable(
@@ -259,8 +256,8 @@ function printProcesses(screen: Screen, summary: SummaryJson, options: ListOptio
       { title: "COMMAND", flexible: "cutEnd" },
     ],
     rows.map((row) => [
-      formatBytes(row.peakRssBytes),
-      row.endRssBytes ? formatBytes(row.endRssBytes) : "ended",
+      row.peakRssBytes === null ? "-" : formatBytes(row.peakRssBytes),
+      row.endRssBytes ? formatBytes(row.endRssBytes) : row.peakRssBytes === null ? "-" : "ended",
       String(row.pid),
       row.python === "" ? "-" : row.python,
       `${row.profiled ? "" : "(without agent) "}${commandText(row.command)}`,

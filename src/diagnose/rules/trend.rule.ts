@@ -75,9 +75,13 @@ const JUDGED_SHARE = 2 / 3;
 /** 95 %. */
 const STANDARD_ERRORS = 2;
 
-/** Without readings, as in an imported pool: live memory has not grown by more than what is young and still live. */
+/**
+ * Without readings, as in an imported pool: live memory has not grown by more than what is young and still live. Nothing
+ * follows for a program with children, because no profile contains shared memory that they turn private.
+ */
 function littleYoung({ evidence, sites, windowMs }: Observations): Finding | null {
-  if (evidence.sites === undefined || evidence.importedFrom !== undefined) {
+  const { importedFrom, processes } = evidence;
+  if (evidence.sites === undefined || importedFrom !== undefined || processes.length > 1) {
     return null;
   }
   const spanMs = windowMs * JUDGED_SHARE;

@@ -6,6 +6,13 @@ import { importPool } from "./import_pool.js";
 
 const POOL_MAGIC = "TMRKPOOL";
 
+export interface FileChoice extends ImportOptions {
+  /** The process to import from a pool; null: all. */
+  readonly pid: Pid | null;
+  /** Whether pools of the process's children, beside its own, belong to the recording. */
+  readonly withChildren: boolean;
+}
+
 /**
  * Converts an agent's pool or another tool's file to a recording; the content decides which it is. Throws as
  * importPool() and readForeign().
@@ -13,10 +20,10 @@ const POOL_MAGIC = "TMRKPOOL";
 export function importFile(
   path: string,
   recordingPath: string,
-  { pid, ...options }: ImportOptions & { readonly pid: Pid | null },
+  { pid, withChildren, ...options }: FileChoice,
 ): void {
   if (pid !== null || isPool(path)) {
-    importPool(path, recordingPath, pid);
+    importPool(path, recordingPath, { only: pid, withChildren });
   } else {
     importForeign(path, recordingPath, options);
   }

@@ -1,5 +1,6 @@
-import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readdirSync, statSync } from "node:fs";
 import { hostname, release } from "node:os";
+import { basename, dirname, join } from "node:path";
 import { TIDEMARK_VERSION } from "../../linux/installation.js";
 import type { Pid, TimeMs } from "../../model/base/units.js";
 import { fileNotFound, fileUnusable, nothingThere } from "../../model/errors/errors.js";
@@ -7,18 +8,35 @@ import { reasonOf } from "../../model/errors/reason.js";
 import { FileSink } from "../../recording/frames/file_sink.js";
 import { RecordingWriter } from "../../recording/writer.js";
 import type { SegmentHeader } from "../../segment/index.js";
-import { profilePool } from "../process/pool_profile.js";
+import { type PoolFile, profilePool } from "../process/pool_profile.js";
+
+/** The agent's name for a pool file in its folder (agent/src/segment/pool.c). */
+const POOL_NAME = /^tidemark-\d+\.pool$/;
+/** Most pool files in a folder that are searched for children, the newest. */
+const MOST_POOLS = 200;
+
+export interface PoolChoice {
+  /** The process to import from the pool; null: all. */
+  readonly only: Pid | null;
+  /** Whether the children's pools beside the file belong to the recording. */
+  readonly withChildren: boolean;
+}
 
 /**
  * Converts a pool file to a recording. An agent that was enabled by the environment (`TIDEMARK=dir=...`) writes
- * the pool file; its process may still be running. The recording has one snapshot, the last moment. `only`: the
- * process to import from the pool; null: all. Throws TidemarkError if the file is not a pool, or nothing was
- * sampled.
+ * the pool file; its process may still be running. The recording has one snapshot, the last moment. Throws
+ * TidemarkError if the file is not a pool, or nothing was sampled.
  */
-export function importPool(poolPath: string, recordingPath: string, only: Pid | null = null): void {
+export function importPool(
+  poolPath: string,
+  recordingPath: string,
+  { only, withChildren }: PoolChoice,
+): void {
   const descriptor = open(poolPath);
+  const others = withChildren && only === null ? poolsBeside(poolPath) : [];
   try {
-    const { header, processes, assembler, limits } = profilePool(descriptor, poolPath, only);
+    const file = { descriptor, source: poolPath };
+    const { header, processes, assembler, limits } = profilePool(file, only, others);
     const [first] = processes;
     const totals = assembler.totals();
     if (first === undefined || totals.samples === 0) {
@@ -63,7 +81,9 @@ export function importPool(poolPath: string, recordingPath: string, only: Pid | 
       });
       writer.agentLimits(timeMs, limits);
       writer.limits(timeMs, [
-        "No recorder watched the process: its memory figures (RSS, PSS) and how it ended are unknown.",
+        processes.length === 1
+          ? "No recorder watched the process: its memory figures (RSS, PSS) and how it ended are unknown."
+          : "No recorder watched the processes: their memory figures (RSS, PSS) and how they ended are unknown.",
       ]);
       writer.end({ timeMs, exitCode: null, signal: null, maxRssBytes: 0, userMs: 0, systemMs: 0 });
       if (writer.failure) {
@@ -73,8 +93,28 @@ export function importPool(poolPath: string, recordingPath: string, only: Pid | 
       writer.close();
     }
   } finally {
-    closeSync(descriptor);
+    for (const { descriptor: opened } of [{ descriptor }, ...others]) {
+      closeSync(opened);
+    }
   }
+}
+
+/** The other pool files of the folder, opened. */
+function poolsBeside(poolPath: string): PoolFile[] {
+  const folder = dirname(poolPath);
+  return readdirSync(folder)
+    .filter((name) => POOL_NAME.test(name) && name !== basename(poolPath))
+    .map((name) => join(folder, name))
+    .map((source) => ({ source, changedMs: statSync(source, { throwIfNoEntry: false })?.mtimeMs }))
+    .sort((a, b) => (b.changedMs ?? 0) - (a.changedMs ?? 0))
+    .slice(0, MOST_POOLS)
+    .flatMap(({ source }) => {
+      try {
+        return { source, descriptor: open(source) };
+      } catch {
+        return []; // it is not ours to read, or is gone
+      }
+    });
 }
 
 function lastChangeMs({ startRealtimeMs, startMonotonicMs, heartbeatMs }: SegmentHeader): TimeMs {

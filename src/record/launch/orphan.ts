@@ -154,7 +154,7 @@ function append(
   timeMs: TimeMs,
   end: ExitReport | null,
 ): void {
-  const { header, assembler, limits } = profilePool(descriptor, source);
+  const { header, assembler, limits } = profilePool({ descriptor, source });
   if (header.runId !== recording.meta.runId) {
     throw damagedInput(source, "it belongs to another run than the recording next to it");
   }

@@ -8,6 +8,7 @@ import {
   poolLimits,
   type SegmentHeader,
   SegmentReader,
+  type SegmentSnapshot,
 } from "../../segment/index.js";
 
 /** The contents of a pool without a recorder. */
@@ -20,37 +21,44 @@ interface PoolProfile {
   readonly limits: readonly string[];
 }
 
+/** An open pool file. */
+export interface PoolFile {
+  readonly descriptor: number;
+  /** For messages. */
+  readonly source: string;
+}
+
 /**
- * One snapshot of every segment of a pool, or of those of the process `only`. Throws TidemarkError if it is not
- * a pool or has another version.
+ * One snapshot of every segment of a pool, or of those of the process `only`, and of the children of these processes
+ * that left pools of their own among `others`. Throws TidemarkError if it is not a pool or has another version.
  */
 export function profilePool(
-  descriptor: number,
-  source: string,
+  file: PoolFile,
   only: Pid | null = null,
+  others: readonly PoolFile[] = [],
 ): PoolProfile {
-  const pool = new PoolReader(descriptor, source);
+  const pool = new PoolReader(file.descriptor, file.source);
   const header = pool.header();
   const assembler = new ProfileAssembler({ symbols: new Symboliser() });
   const processes: SegmentHeader[] = [];
   const unread: string[] = [];
-  for (const slot of pool.slots()) {
-    if (only !== null && slot.pid !== only) {
-      continue;
+  const add = (found: SegmentSnapshot) => {
+    assembler.renew(assembler.begin(found.header), found);
+    processes.push(found.header);
+  };
+  for (const found of segmentsOf(file, pool, unread)) {
+    if (only === null || found.header.pid === only) {
+      add(found);
     }
-    try {
-      const found = new SegmentReader(descriptor, pool.slotRange(slot.index), source).snapshot();
-      if (found) {
-        assembler.renew(assembler.begin(found.header), found);
-        processes.push(found.header);
-      }
-    } catch (error) {
-      if (!(error instanceof TidemarkError)) {
-        throw error;
-      }
-      // A process that overwrote its segment does not affect the profiles of the others.
-      unread.push(`process ${slot.pid}: its profile cannot be read: ${error.what}`);
-    }
+  }
+  let waiting = others;
+  for (let before = 0; before < processes.length; ) {
+    before = processes.length;
+    waiting = waiting.filter((other) => {
+      const children = childrenIn(other, processes);
+      children.forEach(add);
+      return children.length === 0;
+    });
   }
   return {
     header,
@@ -62,4 +70,38 @@ export function profilePool(
       ...poolLimits(header.unserved, header.unservedReason),
     ],
   };
+}
+
+/** The readable segments. A process that overwrote its segment does not affect the profiles of the others. */
+function segmentsOf(
+  { descriptor, source }: PoolFile,
+  pool: PoolReader,
+  unread: string[],
+): SegmentSnapshot[] {
+  return pool.slots().flatMap((slot) => {
+    try {
+      return new SegmentReader(descriptor, pool.slotRange(slot.index), source).snapshot() ?? [];
+    } catch (error) {
+      if (!(error instanceof TidemarkError)) {
+        throw error;
+      }
+      unread.push(`process ${slot.pid}: its profile cannot be read: ${error.what}`);
+      return [];
+    }
+  });
+}
+
+/** The children of known processes in another pool; none if it is damaged. */
+function childrenIn(file: PoolFile, known: readonly SegmentHeader[]): SegmentSnapshot[] {
+  try {
+    return segmentsOf(file, new PoolReader(file.descriptor, file.source), []).filter(
+      ({ header: { parentPid, startRealtimeMs } }) =>
+        known.some((one) => one.pid === parentPid && one.startRealtimeMs <= startRealtimeMs),
+    );
+  } catch (error) {
+    if (!(error instanceof TidemarkError)) {
+      throw error;
+    }
+    return [];
+  }
 }
