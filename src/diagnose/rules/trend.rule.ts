@@ -76,12 +76,11 @@ const JUDGED_SHARE = 2 / 3;
 const STANDARD_ERRORS = 2;
 
 /**
- * Without readings, as in an imported pool: live memory has not grown by more than what is young and still live. Nothing
- * follows for a program with children, because no profile contains shared memory that they turn private.
+ * Without readings, as in an imported pool: live memory has not grown by more than what is young and still live. Memory
+ * that no profile contains may have.
  */
 function littleYoung({ evidence, sites, windowMs }: Observations): Finding | null {
-  const { importedFrom, processes } = evidence;
-  if (evidence.sites === undefined || importedFrom !== undefined || processes.length > 1) {
+  if (evidence.sites === undefined || evidence.importedFrom !== undefined) {
     return null;
   }
   const spanMs = windowMs * JUDGED_SHARE;
@@ -96,14 +95,11 @@ function littleYoung({ evidence, sites, windowMs }: Observations): Finding | nul
     return null;
   }
   const part = young === 0 ? "none of it was" : `only ${formatBytesBriefly(young)} of it were`;
-  const share = `${formatBytesBriefly(live)} were live after ${formatDurationBriefly(windowMs)}, and ${part} allocated in the last ${formatDurationBriefly(spanMs)}`;
-  return {
-    says: "no leak",
-    kind: "steady",
-    weight: 0.45,
-    detail: `${share}: live memory has not grown by more.`,
-    sentence: `Live memory is steady: ${share}.`,
-  };
+  return open(
+    `${formatBytesBriefly(live)} were live after ${formatDurationBriefly(windowMs)}, and ${part} allocated in the last ${formatDurationBriefly(spanMs)}, so live allocations do not grow. Only a recorder shows whether other memory does (mapped files, shared memory, free memory in allocators), and ${settledBy(MINUTE_MS)}.`,
+    0.5,
+    MINUTE_MS,
+  );
 }
 
 /** Memory that rose and fell, or does so repeatedly: neither flat, nor a cache. */

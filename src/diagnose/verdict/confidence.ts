@@ -25,7 +25,7 @@ const CALM_BY_WINDOW: readonly (readonly [Millis, number])[] = [
   [180_000, 0.85],
   [600_000, 0.95],
 ];
-/** If the interval includes significant growth, the window was too noisy to exclude it; without readings, there is none. */
+/** If the interval includes significant growth, the window was too noisy to exclude it. */
 const MOST_OF_NOISY = 0.6;
 
 /** The rule's own weight, reduced if others contradict it; 0 for a verdict that is none yet. */
@@ -63,9 +63,8 @@ function isNotLookedUp({ kind, suspects = [] }: Finding, observations: Observati
 
 function confidenceOfCalm({ windowMs, total }: Observations): number {
   const sure = interpolated(windowMs);
-  const isUnseen = total.readings.values.length === 0;
   const isNoisy = total.high * total.spanMs > smallestRise(total.spanMs, total.level);
-  return isUnseen || isNoisy ? Math.min(sure, MOST_OF_NOISY) : sure;
+  return isNoisy ? Math.min(sure, MOST_OF_NOISY) : sure;
 }
 
 function interpolated(windowMs: Millis): number {
