@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ERROR_IDS } from "../model/errors/errors.js";
-import { buildProgram, COMMAND_NAMES } from "./command_line.js";
+import { buildProgram, COMMAND_NAMES, runCommandLine } from "./command_line.js";
 import { COMMANDS } from "./command_list.js";
 
 /** The options that select rows, by the kind of rows that a command prints. */
@@ -31,6 +31,22 @@ describe("every command", () => {
     );
     expect(program.commands.every((command) => command.options.length === 0)).toBe(true);
   });
+});
+
+it("a command that Node ends before it is done fails", async () => {
+  const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  const before = process.listeners("beforeExit");
+  const running = runCommandLine(["no-such-command"]);
+  const [atEnd, ...others] = process
+    .listeners("beforeExit")
+    .filter((listener) => !before.includes(listener));
+  await atEnd?.(0);
+  expect([process.exitCode, others]).toEqual([5, []]);
+  expect(write.mock.calls.join()).toMatch(/TM-E001 .* the command ended before it was done/);
+  await running;
+  expect(process.listeners("beforeExit")).toEqual(before);
+  process.exitCode = undefined;
+  write.mockRestore();
 });
 
 it("docs/errors.md has a line for every error", () => {

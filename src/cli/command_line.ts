@@ -26,13 +26,30 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
     return answerShell(args.slice(1), commandNamed);
   }
   let words = args;
+  const finished = failIfUnfinished(args);
   try {
     words = await understand(args);
     const program = await buildProgram(words[0] ?? "");
     await program.parseAsync(words, { from: "user" });
   } catch (error) {
     process.exitCode = await reportFailure(error, words);
+  } finally {
+    finished();
   }
+}
+
+/**
+ * Node ends with the exit code of success once nothing can happen any more, even if the command still waits for
+ * something. @returns what to call when the command has finished.
+ */
+function failIfUnfinished(args: readonly string[]): () => void {
+  const fail = async () => {
+    process.exitCode = await reportFailure(new Error("the command ended before it was done"), args);
+  };
+  process.once("beforeExit", fail);
+  return () => {
+    process.off("beforeExit", fail);
+  };
 }
 
 /** `tidemark` means `--help`, `tidemark help run` means `run --help`, `tidemark 4242` means `attach 4242`. */

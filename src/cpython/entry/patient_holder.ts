@@ -79,8 +79,7 @@ export class PatientHolder {
         throw error;
       }
       this.hanging = error.what;
-      this.#guard.close(); // its end makes the kernel release what did not stop
-      await this.#guard.ended;
+      await this.#guard.end(); // then the kernel releases what did not stop
       this.#guard = new ProcessHolder(this.#pid);
       return false;
     }

@@ -1,6 +1,6 @@
 /** Pauses real processes: threads, refusals, the time limit, a guard that is killed. */
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
 import { present } from "../../model/base/present.js";
@@ -67,6 +67,21 @@ describe("a paused process", () => {
     await new Promise((resolve) => setImmediate(resolve));
     holder.close();
     expect(done).toEqual(["paused: true", "released", "other work"]);
+  });
+
+  test("a program that only waits for the end of its guard does not end before it", async () => {
+    const pid = await python(SPINNING);
+    const module = new URL("../../../dist/linux/hold/hold.js", import.meta.url).href;
+    const source = `
+const { ProcessHolder } = await import(${JSON.stringify(module)});
+for (let round = 0; round < 20; round++) {
+  const holder = new ProcessHolder(${pid});
+  await holder.hold(10_000);
+  await holder.end();
+}
+console.log("ended");`;
+    const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", source]);
+    expect(stdout.toString()).toBe("ended\n");
   });
 
   test("of several processes, one is paused at a time", async () => {

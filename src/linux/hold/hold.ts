@@ -90,8 +90,7 @@ let turns: Promise<void> = Promise.resolve();
  * tenths of a ms.
  */
 export class ProcessHolder {
-  /** Ends the guard; another one can then hold the process. */
-  readonly ended: Promise<void>;
+  readonly #ended: Promise<void>;
   readonly #guard: ChildProcess;
   #received = "";
   readonly #answers: string[][] = [];
@@ -117,7 +116,7 @@ export class ProcessHolder {
     this.#guard.stdout?.setEncoding("latin1");
     this.#guard.stdout?.on("data", (text: string) => this.#receive(text));
     this.#guard.stdin?.on("error", () => {}); // the exit event reports it
-    this.ended = new Promise((resolve) => {
+    this.#ended = new Promise((resolve) => {
       this.#guard.on("close", resolve).on("error", resolve);
     });
     this.#guard.on("error", (cause) => this.#fail(guardMissing(cause)));
@@ -231,6 +230,13 @@ export class ProcessHolder {
     this.#failure ??= internalError(new Error("the guard was closed"));
     this.#guard.stdin?.end();
     this.#guard.unref();
+  }
+
+  /** Closes it, and waits until another one can hold the process. */
+  async end(): Promise<void> {
+    this.close();
+    this.#guard.ref(); // a program that waits for nothing else would end now
+    await this.#ended;
   }
 
   #say(...fields: string[]): void {
