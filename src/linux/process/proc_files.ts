@@ -10,7 +10,7 @@ import {
 import type { Bytes } from "../../model/base/units.js";
 import { reasonOf } from "../../model/errors/reason.js";
 
-/** Why /proc did not answer: the process has ended, or it belongs to another user. */
+/** Why /proc did not answer: the process has ended, it belongs to another user, or a link is longer than a page. */
 const EXPECTED = new Set([
   "ENOENT",
   "ESRCH",
@@ -20,6 +20,7 @@ const EXPECTED = new Set([
   "ENOTDIR",
   "EIO",
   "ENODEV",
+  "ENAMETOOLONG",
 ]);
 
 const PIECE_BYTES: Bytes = 65_536;

@@ -13,6 +13,7 @@ import {
   parseStat,
   parseStatus,
   readCommand,
+  readDescriptors,
   readExecutable,
   readRollup,
   readStat,
@@ -72,6 +73,22 @@ print(json.dumps({"pid": os.getpid(), "uid": os.getuid(), "fds": len(os.listdir(
     expect(says.sockets).toBeGreaterThanOrEqual(2);
     expect([countOpenFiles(pid), countSockets(pid)]).toEqual([says.fds, says.sockets]);
     expect(readExecutable(pid)).toMatch(/python/);
+  });
+
+  test("a descriptor whose path is longer than a page has no name, and the others have theirs", async () => {
+    const { pid, says } = await python(`import json, os, shutil, sys, tempfile
+folder = tempfile.mkdtemp()
+os.chdir(folder)
+for _ in range(20):
+    os.mkdir("d" * 250)
+    os.chdir("d" * 250)
+long = os.open("file", os.O_CREAT)
+shutil.rmtree(folder)
+print(json.dumps({"pid": os.getpid(), "long": long, "null": os.open("/dev/null", os.O_RDONLY)}), flush=True)`);
+    const descriptors = readDescriptors(pid);
+    expect(descriptors?.get(Number(says.long))).toBe("");
+    expect(descriptors?.get(Number(says.null))).toBe("/dev/null");
+    expect(countSockets(pid)).not.toBeNull();
   });
 
   test("stat: name, parent, start", () => {
