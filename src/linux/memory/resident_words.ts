@@ -39,24 +39,24 @@ export class ResidentWords {
   }
 
   /**
-   * The 64-bit word at an 8-aligned address; NaN if the page is not resident or not readable. Words above 2^53
-   * lose their lowest bits; they are neither addresses nor sizes.
+   * The 64-bit word at an address; NaN if the page is not resident or not readable, or the address is not aligned (a
+   * pointer that changed while it was read). Words above 2^53 lose their lowest bits; they are neither addresses nor sizes.
    */
   word(address: Address): number {
-    const slab = this.#locate(address);
+    const slab = this.#locate(address, 8);
     const at = this.#at;
     return slab === null ? Number.NaN : uint32At(slab, at) + uint32At(slab, at + 1) * HIGH;
   }
 
-  /** The 32-bit word at a 4-aligned address, or NaN. */
+  /** The 32-bit word at an address; NaN as for {@link word}. */
   word32(address: Address): number {
-    const slab = this.#locate(address);
+    const slab = this.#locate(address, 4);
     return slab === null ? Number.NaN : uint32At(slab, this.#at);
   }
 
   /** The slab that contains an address, with the index in `#at`; null if it cannot be read. */
-  #locate(address: Address): Uint32Array | null {
-    if (!(address >= PAGE && address < 2 ** 47 && address % 4 === 0)) {
+  #locate(address: Address, alignment: 4 | 8): Uint32Array | null {
+    if (!(address >= PAGE && address < 2 ** 47 && address % alignment === 0)) {
       return null;
     }
     const page = Math.floor(address / PAGE);
