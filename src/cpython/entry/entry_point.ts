@@ -84,16 +84,22 @@ export interface Standing {
   readonly mainHoldsLock: boolean;
 }
 
-/** Throws TidemarkError (TM-E034); writes nothing. */
+/** Throws TidemarkError (TM-E020, TM-E022, TM-E034); writes nothing. */
 export function findEntryPoint(memory: Memory, pid: Pid): EntryPoint {
+  try {
+    return readEntryPoint(memory, pid);
+  } catch (error) {
+    // If it has ended or has become another program (exec), its memory no longer shows what it was.
+    throw isLeaving(readStat(pid)) || !memory.refresh() ? processGone(pid) : error;
+  }
+}
+
+function readEntryPoint(memory: Memory, pid: Pid): EntryPoint {
   const reader = new MemoryReader(memory);
   const owners = [...DynamicSymbols.all(memory)].filter(
     (object) => object.find("_PyRuntime") !== null,
   );
   const [owner] = owners;
-  if (owner === undefined && isLeaving(readStat(pid))) {
-    throw processGone(pid);
-  }
   if (owner === undefined) {
     throw noInterpreter(`process ${pid}`);
   }

@@ -14,9 +14,11 @@
  */
 
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
+import { isLeaving, readStat } from "../../linux/index.js";
 import { present } from "../../model/base/present.js";
-import type { Address } from "../../model/base/units.js";
+import type { Address, Pid } from "../../model/base/units.js";
 import { targetUnknown } from "../../model/errors/attach_errors.js";
+import { processGone, type TidemarkError } from "../../model/errors/errors.js";
 import { demand, type EntryPoint, type Standing } from "./entry_point.js";
 
 /** Free slots between the ring's end and the source, for calls that others add in the meantime. */
@@ -249,7 +251,7 @@ function writeDebuggerCall(point: EntryPoint, standing: Standing, path: string):
 type Write = (address: Address, bytes: Uint8Array) => void;
 
 function withMemory(point: EntryPoint, work: (write: Write) => void): void {
-  const descriptor = openSync(`/proc/${point.pid}/mem`, "r+");
+  const descriptor = openToWrite(point.pid);
   const done: { address: Address; before: Uint8Array }[] = [];
   try {
     work((address, bytes) => {
@@ -265,11 +267,26 @@ function withMemory(point: EntryPoint, work: (write: Write) => void): void {
     for (const { address, before } of done.reverse()) {
       writeSync(descriptor, before, 0, before.length, address);
     }
-    throw targetUnknown(point.pid, "its memory cannot be written");
+    throw notWritten(point.pid);
   } finally {
     closeSync(descriptor);
     point.reader.forget();
   }
+}
+
+function openToWrite(pid: Pid): number {
+  try {
+    return openSync(`/proc/${pid}/mem`, "r+");
+  } catch {
+    throw notWritten(pid);
+  }
+}
+
+/** A paused process can be killed, too. */
+function notWritten(pid: Pid): TidemarkError {
+  return isLeaving(readStat(pid))
+    ? processGone(pid)
+    : targetUnknown(pid, "its memory cannot be written");
 }
 
 function int32(value: number): Buffer {

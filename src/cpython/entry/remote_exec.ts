@@ -284,6 +284,7 @@ class RemoteExec {
       return checkStanding(this.#point);
     } catch {
       if (!this.#memory.refresh()) {
+        this.#requireAlive(); // a paused process can be killed
         throw targetUnknown(this.#point.pid, "it has become another program (exec)");
       }
       return checkStanding(this.#point);

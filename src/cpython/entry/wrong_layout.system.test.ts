@@ -79,6 +79,25 @@ function refused(layout: PythonLayout): boolean {
   }
 }
 
+test("a process that is killed while it is paused is reported as ended", () => {
+  const killed: EntryPoint = { ...point, pid: 2 ** 22 + 1 };
+  expect(() => writeRequest(killed, checkStanding(point), "pass", "/none")).toThrow(/TM-E020/);
+});
+
+test("a process that becomes another program while it is read is reported as ended", async () => {
+  const program = spawn(anyInterpreter().path, [
+    "-uc",
+    "import os\nprint('up')\ninput()\nos.execvp('sleep', ['sleep', '600'])",
+  ]);
+  await new Promise((resolve) => program.stdout?.once("data", resolve));
+  const before = openProcessMemory(present(program.pid));
+  program.stdin?.write("\n");
+  await expect.poll(() => before.refresh()).toBe(false);
+  expect(() => findEntryPoint(before, present(program.pid))).toThrow(/TM-E020/);
+  before.close();
+  program.kill("SIGKILL");
+});
+
 describe("a table that is off by a word", () => {
   const fields = Object.entries(USED).flatMap(([group, names]) =>
     names.flatMap((name) => [8, -8, 16].map((by) => [group as Group, name, by] as const)),

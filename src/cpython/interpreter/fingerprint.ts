@@ -67,7 +67,7 @@ export function checkFingerprint(python: PythonMemory, memory: Memory, runtime: 
     "it has no main interpreter",
     () => reader.pointer(runtime + layout.runtime.interpretersMain) || null,
   );
-  const interpreters = check("its list of interpreters is not one", () =>
+  const interpreters = check("its list of interpreters is invalid", () =>
     listInterpreters(python, runtime, mainInterpreter),
   );
   check("an interpreter does not lead back to the runtime", () => {

@@ -237,6 +237,28 @@ describe("refused by name", () => {
     await program.stop();
   });
 
+  test("a process that has ended, or has become another program", async () => {
+    const program = await startPython(newest, "say(1)");
+    const memory = openProcessMemory(program.pid);
+    await program.stop();
+    expect(() => locatePython(memory)).toThrow(/^TM-E020/);
+    memory.close();
+  });
+
+  test("the version in the name of its files, although another table fits better", async () => {
+    const program = await startPython(newest, "say(1)");
+    const memory = openProcessMemory(program.pid);
+    const { layout } = locatePython(memory);
+    const own = changed({ ...layout, published: null }, "runtime.initialized", 8);
+    const fitting = { ...layout, published: null, version: "3.9.18" };
+    const other = changed(fitting, "thread.interpreter", 8);
+    expect(() => locatePython(silent(memory), [other, own])).toThrow(
+      new RegExp(`^TM-E025 .* does not match the layout of Python ${layout.version}: `),
+    );
+    memory.close();
+    await program.stop();
+  });
+
   test("a process without Python", async () => {
     const program = await start(["sh", "-c", "echo 1; read line"]);
     const memory = openProcessMemory(program.pid);

@@ -16,13 +16,19 @@
  * | failure | outcome |
  * |---|---|
  * | no Python in the process | TM-E022 |
+ * | it ended while it was read, or called exec | TM-E020 |
  * | free-threaded, older than 3.9, newer than 3.15 | TM-E023 by name |
  * | still starting, already finalizing, a build whose structures differ | TM-E025 with what did not fit |
  * | several interpreters loaded | the first whose runtime is initialized |
  */
 import { type Memory, MemoryReader, readInterpreter } from "../../linux/index.js";
 import type { Address } from "../../model/base/units.js";
-import { layoutMismatch, noInterpreter, unknownInterpreter } from "../../model/errors/errors.js";
+import {
+  layoutMismatch,
+  noInterpreter,
+  processGone,
+  unknownInterpreter,
+} from "../../model/errors/errors.js";
 import { LAYOUTS, type PythonLayout } from "../layouts/index.js";
 import { checkFingerprint, Mismatch, type Proof } from "./fingerprint.js";
 import type { PythonMemory } from "./objects.js";
@@ -73,7 +79,7 @@ export function locatePython(
 interface Doubt {
   readonly version: string;
   readonly detail: string;
-  /** Number of passed checks: the error is about the table that got furthest. */
+  /** Number of passed checks: the error is about the table of the named version that got furthest. */
   readonly passed: number;
 }
 
@@ -190,6 +196,9 @@ function refusal(
   sawPlace: boolean,
   doubts: readonly Doubt[],
 ): Error {
+  if (memory.pid !== null && !memory.refresh()) {
+    return processGone(memory.pid); // it has ended, or has become another program (exec)
+  }
   // A version that is too old for this search is recognized by its file.
   const version = memory.pid === null ? "" : (readInterpreter(memory.pid)?.version ?? "");
   if (version !== "" && layouts.every((layout) => minorOf(layout.version) !== minorOf(version))) {
@@ -198,6 +207,8 @@ function refusal(
   if (!sawPlace) {
     return noInterpreter(memory.name);
   }
-  const best = [...doubts].sort((a, b) => b.passed - a.passed)[0];
+  const named = namedMinor(memory);
+  const rank = (doubt: Doubt) => (minorOf(doubt.version) === named ? 0 : 1);
+  const [best] = [...doubts].sort((a, b) => rank(a) - rank(b) || b.passed - a.passed);
   return layoutMismatch(memory.name, best?.version ?? "", best?.detail ?? "nothing fits");
 }

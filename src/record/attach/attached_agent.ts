@@ -3,14 +3,15 @@
  * runs (agent/README.md, "Attaching to a running interpreter").
  */
 
-import { closeSync, readFileSync, statSync } from "node:fs";
+import { closeSync, readFileSync, type Stats, statSync } from "node:fs";
 import { pythonText } from "../../cpython/entry/exchange.js";
 import { ProgramFolder } from "../../cpython/entry/program_folder.js";
 import type { RemoteAnswer, RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
+import { orNull } from "../../linux/process/proc_files.js";
 import { present } from "../../model/base/present.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { agentRefused, targetRaised } from "../../model/errors/attach_errors.js";
-import { TidemarkError } from "../../model/errors/errors.js";
+import { processGone, TidemarkError } from "../../model/errors/errors.js";
 import { CONSTANTS } from "../../segment/layout.js";
 import { enterProcess } from "../process/enter_process.js";
 import { leftAgentOf } from "./left_agent.js";
@@ -239,11 +240,13 @@ const COPY = ".so";
 
 /** The installed library if the process sees the same file, otherwise a copy in its own file system. */
 function visibleLibrary(pid: Pid, path: string) {
-  const root = `/proc/${pid}/root`;
   const here = statSync(path);
-  const owner = statSync(`/proc/${pid}`);
-  const there = statSync(`${root}${path}`, { throwIfNoEntry: false });
-  const same = there !== undefined && there.ino === here.ino && there.dev === here.dev;
+  const owner = statIn(`/proc/${pid}`);
+  const there = statIn(`/proc/${pid}/root${path}`);
+  if (owner === null) {
+    throw processGone(pid);
+  }
+  const same = there !== null && there.ino === here.ino && there.dev === here.dev;
   if (same && (owner.uid === process.getuid?.() || readableByAll(path))) {
     return { path, copied: false, remove() {} };
   }
@@ -260,6 +263,11 @@ function visibleLibrary(pid: Pid, path: string) {
     }
   }
   throw agentRefused(pid, "none of its folders is writable, so the library cannot be copied to it");
+}
+
+/** null if it has ended, or its files are not readable. */
+function statIn(path: string): Stats | null {
+  return orNull(() => statSync(path));
 }
 
 /** True if everybody may search every folder in the path and read the file. */
