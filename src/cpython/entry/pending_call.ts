@@ -62,6 +62,9 @@ function writePendingCall(point: EntryPoint, standing: Standing, source: string)
   if (isRingInUse(point, ring)) {
     return "another of its threads is running its pending calls";
   }
+  if (holdsRequest(point, ring)) {
+    return "another command of Tidemark is entering it"; // our source would replace that of its request
+  }
   const bytes = Buffer.from(`${source}\0`);
   const slot = sourceSlot(pending.slots, pending.entrySize, next, bytes.length);
   if (slot === null || queued + ROOM_FOR_OTHERS + 2 > pending.slots) {
@@ -124,6 +127,16 @@ function isQueued({ reader, layout }: EntryPoint, ring: Address, index: number):
   const next = reader.int32(ring + pending.next);
   return (
     (index - first + pending.slots) % pending.slots < (next - first + pending.slots) % pending.slots
+  );
+}
+
+/** Whether a request of another command has not been executed yet: nobody else queues PyRun_SimpleString. */
+function holdsRequest(point: EntryPoint, ring: Address): boolean {
+  const { pending } = point.layout;
+  return Array.from({ length: pending.slots }, (_, index) => index).some(
+    (index) =>
+      isQueued(point, ring, index) &&
+      point.reader.pointer(ring + pending.calls + index * pending.entrySize) === point.run,
   );
 }
 
