@@ -213,12 +213,15 @@ export class StepNames {
 
   /** A function holds `value` in one of its own variables, through its closure or its defaults. */
   #functionVariable(from: NodeId, tuple: NodeId, value: NodeId): string | null {
-    const { copy, layout, frames } = this.objects;
+    const { copy, graph, layout, frames } = this.objects;
     if (this.#shape(tuple) !== SHAPE_TUPLE || this.typeName(from) !== "function") {
       return null;
     }
     const places = copy.word(this.#address(tuple) + 16);
-    const place = Array.from({ length: Math.max(0, places) }).findIndex((_, n) =>
+    if (!(places > 0 && places * 8 <= float64At(graph.shallow, tuple))) {
+      return null; // another object is there now
+    }
+    const place = Array.from({ length: places }).findIndex((_, n) =>
       this.#points(tuple, layout.tupleItems + n * 8, value),
     );
     const variables = place < 0 ? null : frames.ofFunction(this.#address(from));

@@ -26,7 +26,7 @@ export function readValue(
     }
     case SHAPE_BYTES: {
       const length = Math.min(copy.word(address + 16), MOST_CHARACTERS);
-      const bytes = readBytes(copy, address + 32, length);
+      const bytes = length < 0 ? null : readBytes(copy, address + 32, length);
       return bytes === null ? null : `${length} bytes: ${Buffer.from(bytes).toString("hex")}`;
     }
     case SHAPE_INT:

@@ -31,8 +31,9 @@ export class BufferReferences {
     // Descriptors are constants of a library, which are not copied.
     const head = readWords(this.copy, wordOf(this.copy, object + 40), 1)?.[0] ?? 0;
     const itemBytes = Math.floor(head / 2 ** 32);
-    if (items !== 0 && itemBytes <= 16) {
-      this.sink.owns(items, countOf(this.copy, object + 32) * itemBytes);
+    const bytes = countOf(this.copy, object + 32) * itemBytes;
+    if (items !== 0 && itemBytes <= 16 && bytes >= 0 && bytes < MOST_WORDS * 64) {
+      this.sink.owns(items, bytes);
     }
   }
 
