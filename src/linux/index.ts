@@ -60,6 +60,7 @@ export {
   readArmPermission,
   readAttachPermission,
   readPrivileges,
+  refusalOf,
   runsUnderValgrind,
 } from "./process/permission.js";
 export {

@@ -1,6 +1,7 @@
 /** Whether this process may read another one, according to the kernel. permission_reason.ts finds the reason. */
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import type { Pid } from "../../model/base/units.js";
+import { notPermitted, processGone, type TidemarkError } from "../../model/errors/errors.js";
 import {
   explainByRules,
   explainRefusal,
@@ -53,6 +54,11 @@ export function readAttachPermission(pid: Pid): AttachAnswer {
     }
     return { ok: false, ...explainRefusal(readFacts(pid, code)) };
   }
+}
+
+/** TM-E021 with the reason; TM-E020 if the process has just ended. */
+export function refusalOf(pid: Pid, { reason, remedy }: AttachAnswer): TidemarkError {
+  return readStat(pid) === null ? processGone(pid) : notPermitted(pid, reason, remedy);
 }
 
 /** Valgrind's tools, as /proc/PID/exe names them: /usr/libexec/valgrind/memcheck-amd64-linux. */

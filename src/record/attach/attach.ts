@@ -30,6 +30,7 @@ import {
   type RecentTexts,
   readArmPermission,
   readStat,
+  refusalOf,
   startTimeMs,
 } from "../../linux/index.js";
 import { LIBRARY_PATH } from "../../linux/installation.js";
@@ -39,7 +40,7 @@ import { raiseOomScore } from "../../linux/this_process/out_of_memory.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import { agentRefused, alreadyAttached, recorderDied } from "../../model/errors/attach_errors.js";
-import { notPermitted, processGone, TidemarkError } from "../../model/errors/errors.js";
+import { processGone, TidemarkError } from "../../model/errors/errors.js";
 import type { Recording } from "../../recording/types.js";
 import { CONSTANTS } from "../../segment/layout.js";
 import { PoolReader } from "../../segment/pool.js";
@@ -127,9 +128,9 @@ export async function attachAndRecord(options: AttachOptions): Promise<AttachRes
   if (stat === null || hasEnded(stat)) {
     throw processGone(pid);
   }
-  const { ok, reason, remedy } = readArmPermission(pid);
-  if (!ok) {
-    throw notPermitted(pid, reason, remedy);
+  const permission = readArmPermission(pid);
+  if (!permission.ok) {
+    throw refusalOf(pid, permission);
   }
   const other = otherRecorderOf(pid);
   if (other !== null) {

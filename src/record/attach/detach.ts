@@ -1,9 +1,15 @@
 /** Cleans up a process whose recorder crashed or could not detach. */
 import { basename } from "node:path";
-import { hasEnded, readAttachPermission, readCommand, readStat } from "../../linux/index.js";
+import {
+  hasEnded,
+  readAttachPermission,
+  readCommand,
+  readStat,
+  refusalOf,
+} from "../../linux/index.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 import { notAttached, recorderLives } from "../../model/errors/attach_errors.js";
-import { notPermitted, processGone } from "../../model/errors/errors.js";
+import { processGone } from "../../model/errors/errors.js";
 import { openRecording } from "../process/open_recording.js";
 import { growingRecordingOf } from "../process/recording_in_progress.js";
 import { disarmAgent } from "./attached_agent.js";
@@ -28,9 +34,9 @@ export async function detachAgent(
   if (hasEnded(readStat(pid))) {
     throw processGone(pid);
   }
-  const { ok, reason, remedy } = readAttachPermission(pid);
-  if (!ok) {
-    throw notPermitted(pid, reason, remedy);
+  const permission = readAttachPermission(pid);
+  if (!permission.ok) {
+    throw refusalOf(pid, permission);
   }
   const growing = growingRecordingOf(pid);
   if (growing !== null) {

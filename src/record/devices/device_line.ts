@@ -21,12 +21,12 @@ import { join } from "node:path";
 import { pythonText } from "../../cpython/entry/exchange.js";
 import { noFolder, ProgramFolder } from "../../cpython/entry/program_folder.js";
 import type { RemoteAnswer, RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
-import { isLeaving, readAttachPermission, readStat } from "../../linux/index.js";
+import { isLeaving, readAttachPermission, readStat, refusalOf } from "../../linux/index.js";
 import { PYTHON_FOLDER } from "../../linux/installation.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 import { entryInterrupted } from "../../model/errors/attach_errors.js";
 import { devicesSilent } from "../../model/errors/device_errors.js";
-import { notPermitted, processGone } from "../../model/errors/errors.js";
+import { processGone } from "../../model/errors/errors.js";
 import { enterProcess } from "../process/enter_process.js";
 
 /** From the start of the thread to its connection. */
@@ -60,9 +60,9 @@ export async function openDeviceLine(
   if (isLeaving(readStat(pid))) {
     throw processGone(pid);
   }
-  const { ok, reason, remedy } = readAttachPermission(pid);
-  if (!ok) {
-    throw notPermitted(pid, reason, remedy);
+  const permission = readAttachPermission(pid);
+  if (!permission.ok) {
+    throw refusalOf(pid, permission);
   }
   const place = await listenIn(pid);
   try {
