@@ -31,6 +31,7 @@ class ChangingHeap implements Memory {
         device: "00:00",
         inode: 0,
         path: "[heap]",
+        deleted: false,
       },
     ];
   }
