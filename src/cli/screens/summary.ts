@@ -10,7 +10,7 @@ import {
   GROWTH_DOUBTS,
 } from "../../model/base/numbers.js";
 import { shellWord } from "../../model/base/shell_word.js";
-import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import type { Millis, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ImportedFigure, isUnknown, precisionText } from "../../model/profile/imported.js";

@@ -112,7 +112,7 @@ function poolsBeside(poolPath: string): PoolFile[] {
       try {
         return { source, descriptor: open(source) };
       } catch {
-        return []; // it is not ours to read, or is gone
+        return []; // it may not be read, or is gone
       }
     });
 }

@@ -2,7 +2,7 @@
 import { hasMuchUnknown, LedgerPlaces, readLedger } from "../../ledger/index.js";
 import { openProcessMemory } from "../../linux/index.js";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
-import { TidemarkError } from "../../model/errors/errors.js";
+import { internalError, TidemarkError } from "../../model/errors/errors.js";
 import { ledgerMetric } from "../../model/profile/series.js";
 import { type BundledAllocator, bundledAllocators } from "../../native/index.js";
 import type { MetricRow } from "../../recording/writer.js";
@@ -82,6 +82,9 @@ function newlyMet(others: Iterable<Kept>): Kept {
   return { turn: 0, places, leastUnknown: Number.POSITIVE_INFINITY, searched: false };
 }
 
+/** Exit codes of errors that are no consequence of the program's end: it cannot be read, or Tidemark has a bug. */
+const REPORTED: ReadonlySet<number> = new Set([3, 5]);
+
 function read(pid: Pid, kept: Kept, series: number, timeMs: TimeMs): LedgerTurn {
   try {
     const { parts } = readLedger(pid, "cheap", kept.places);
@@ -109,10 +112,9 @@ function read(pid: Pid, kept: Kept, series: number, timeMs: TimeMs): LedgerTurn 
       ),
     };
   } catch (error) {
-    if (!(error instanceof TidemarkError)) {
-      throw error;
-    }
-    const limits = error.exitCode === 3 ? [`No ledger was read: ${error.what}.`] : [];
+    // A bug in the reading of a heap that changes costs a ledger, not the recording.
+    const { what, exitCode } = error instanceof TidemarkError ? error : internalError(error);
+    const limits = REPORTED.has(exitCode) ? [`No ledger was read: ${what}.`] : [];
     return { rows: [], allocators: null, limits };
   }
 }
