@@ -13,7 +13,7 @@ test("a slow leak raises nearly every hour of the day, however far the load move
   expect(risesFromDayToDay(curveOf(3, wave))).toBe(false);
 });
 
-test("a day with more load raises some hours, and within two days nothing is known", () => {
+test("a day with more load does not raise nearly every hour, and within two days nothing is known", () => {
   const busier = (hours: number) => wave(hours) * (hours > 48 ? 1.5 : 1);
   expect(risesFromDayToDay(curveOf(3, busier))).toBe(false);
   expect(risesFromDayToDay(curveOf(1, (hours) => 5 * hours))).toBe(false);
