@@ -234,3 +234,25 @@ export function lateShare({ axis, times, values }: AgeCurve, from = EARLY): numb
   const before = slope(at(from), half);
   return axis === "age" && before > 0 ? slope(half, times.length) / before : 1;
 }
+
+/** In less time the load of a day may bend what is straight, and straighten what bends. */
+const LOAD_BENDS_MS: Millis = 36 * 3_600_000;
+/** A slope of the later half, as a share of that before, of what clearly fills. */
+const BENT = 0.55;
+
+/**
+ * {@link lateShare} where requests are known. Within a day and a half, the load can straighten over time what bends over requests: what
+ * clearly bends over these fills. Later, load can bend a leak over either axis; the one over which it is straighter counts.
+ */
+export function lateOnAxes(byTime: AgeCurve, isByWork: boolean, from: number): number {
+  const ofTime = lateShare(byTime, from);
+  if (byTime.workTimes === null) {
+    return ofTime;
+  }
+  const ofWork = lateShare({ ...byTime, times: byTime.workTimes }, from);
+  const lengthMs = (byTime.times.at(-1) ?? 0) - (byTime.times[0] ?? 0);
+  if (lengthMs < LOAD_BENDS_MS) {
+    return isByWork || ofWork < BENT ? ofWork : ofTime;
+  }
+  return Math.abs(ofWork - 1) < Math.abs(ofTime - 1) ? ofWork : ofTime;
+}

@@ -15,11 +15,12 @@ import { assessGrowth, smallestRise } from "../series/growth.js";
 import { firstFrom } from "../series/medians.js";
 import { median } from "../series/trend.js";
 import { SOONER } from "../wording/fleet_sentence.js";
-import { type AgeCurve, ageCurve, EARLY, lateShare } from "./age_curve.js";
+import { type AgeCurve, ageCurve, EARLY, lateOnAxes } from "./age_curve.js";
 import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
 import { loadRange, type Unloaded } from "./load_removal.js";
 import type { NewLine } from "./new_lines.js";
 import { isAboveBefore, onsetOf } from "./onset.js";
+import { risesFromDayToDay, risesInEachLife } from "./same_hour.js";
 import type { SeenLife } from "./seen_lines.js";
 import { straightLives } from "./straight_lives.js";
 
@@ -50,7 +51,7 @@ const LEAST_FATAL = SOONER;
 /** A curve does not rise by more than a few times what its processes do: the share of that rise which one of them moves by. */
 const LEAST_OF_FATAL = 0.25;
 /** No daily load: the low end of the interval as a share of the rate, and the rise as a share of the level. */
-const STRAIGHT = { low: 0.8, share: 0.1 };
+const STRAIGHT = { low: 0.8, share: 0.1, latest: 1.6 };
 /** The same over a whole day, at whose end the load is what it was: also the slope of the later half. */
 const WHOLE_DAY = { ms: 22 * HOUR_MS, low: 0.6, share: 0.05, late: 0.8, latest: 1.4 };
 /** For less than five days, load that was removed only in part can look like growth of this share of its range; without request
@@ -64,9 +65,12 @@ export const LEAST_SURE = 0.3;
 /** Where what is left of the load, or growth in bursts, leaves a wide interval: a curve of two days whose halves rise alike, by more
  * than the load does and by this share of the limit. What fills within a day has slowed down to less. */
 const STEADY = { lengthMs: 36 * HOUR_MS, ofLimit: 0.03, ofLoad: 3, least: 0.75, most: 1.6 };
+/** The same where nearly every hour of each day is higher than on the day before: how many times the least rise, and the slope of the
+ * later half. */
+const DAILY = { rise: 1.5, late: 0.7 };
 /** Every fit agrees about what lasts: the low end of the interval as a share of the rate. The slope of the later half is then
  * compared with that of the time after so many durations of filling, up to a share of the curve. */
-const TIGHT = { lengthMs: 44 * HOUR_MS, low: 0.8, fills: 3, most: 0.45, late: 0.6 };
+const TIGHT = { lengthMs: 40 * HOUR_MS, low: 0.8, fills: 3, most: 0.45, late: 0.6 };
 /** The slope of the later half of a curve as a share of that before. */
 const SLOWED = { inDay: 0.8, inDays: 0.7, later: 0.5 };
 const FILLED_MS = 3 * DAY_MS;
@@ -105,6 +109,8 @@ export interface Judging {
   readonly isLoadKnown: boolean;
   /** How far the load moves memory, where it is not the difference that its removal made. */
   readonly loadBytes?: Bytes;
+  /** Whether what earlier versions did at the same ages was removed. */
+  readonly isBeyondEarlier?: boolean;
   /** What the agent saw of the versions before. */
   readonly before: readonly SeenLife[];
 }
@@ -149,7 +155,7 @@ function sinceOnset(
 function growthIn(
   processes: readonly Unloaded[],
   windowMs: Millis,
-  { endMs, z, isLoadKnown, loadBytes }: Judging,
+  { endMs, z, isLoadKnown, loadBytes, isBeyondEarlier = false }: Judging,
   isPart: boolean,
 ): GroupGrowth | null {
   const window = { startMs: endMs - windowMs, endMs };
@@ -183,14 +189,18 @@ function growthIn(
   const isYoung = lengthMs < FILLED_MS;
   const isTight = lengthMs >= TIGHT.lengthMs && lasting.low > TIGHT.low * lasting.rate;
   const filledBy = isTight ? Math.min(TIGHT.most, (TIGHT.fills * lasting.fillMs) / lengthMs) : 0;
-  const late = lateShare(curve, Math.max(EARLY, filledBy));
+  const late = lateOnAxes(byTime, isByWork, Math.max(EARLY, filledBy));
   const ofDays = isYoung ? SLOWED.inDays : SLOWED.later;
   const leastLate = lengthMs < DAY_MS ? SLOWED.inDay : Math.min(ofDays, isTight ? TIGHT.late : 1);
   const isStraight =
-    lasting.low > STRAIGHT.low * lasting.rate && lasting.rate * lengthMs > STRAIGHT.share * level;
+    lasting.low > STRAIGHT.low * lasting.rate &&
+    lasting.rate * lengthMs > STRAIGHT.share * level &&
+    late < STRAIGHT.latest;
+  const risesAlike =
+    isBeyondEarlier && curve.axis === "age" && risesInEachLife(processes, byTime.times.at(-1) ?? 0);
   const isStraightForDay =
     lengthMs >= WHOLE_DAY.ms &&
-    lasting.low > WHOLE_DAY.low * lasting.rate &&
+    (lasting.low > WHOLE_DAY.low * lasting.rate || risesAlike) &&
     lasting.rate * lengthMs > WHOLE_DAY.share * level &&
     late > WHOLE_DAY.late &&
     late < WHOLE_DAY.latest;
@@ -207,7 +217,7 @@ function growthIn(
   const firstMs = Math.min(...processes.map(({ process }) => process.startedMs));
   const isOld = lengthMs >= LEAST_LASTING_MS && endMs - firstMs >= LEAST_DECIDED_MS;
   const isStraightShort =
-    lasting.low > STRAIGHT_SHORT.low * lasting.rate &&
+    (lasting.low > STRAIGHT_SHORT.low * lasting.rate || risesAlike) &&
     late > STRAIGHT_SHORT.late &&
     late < STRAIGHT_SHORT.latest;
   const isEndedInTime = (rate: number) =>
@@ -220,9 +230,11 @@ function growthIn(
     assessed.rise > Math.max(STEADY.ofLimit * limit, leastRate * lengthMs) &&
     assessed.rise > loadMoves() &&
     risesSteadily(byTime);
+  const risesDaily =
+    lasting.rate > DAILY.rise * leastRate && late > DAILY.late && risesFromDayToDay(byTime);
   const isFarAboveLoad = isSteady && assessed.rise > STEADY.ofLoad * loadMoves();
   const isSure =
-    (lasting.low > LEAST_SURE * lasting.rate || isSteady) &&
+    (lasting.low > LEAST_SURE * lasting.rate || isSteady || risesDaily || risesAlike) &&
     lasting.rate > leastRate &&
     late > leastLate &&
     late < FASTER &&
@@ -260,7 +272,10 @@ function growthIn(
     return assessed.shape === "stepped" ? "stepped" : "flat";
   })();
   // Whether it may fill is then irrelevant.
-  const interval = (isFatal || isSteady) && lasting.low <= 0 ? (lives ?? lasting.straight) : {};
+  const interval =
+    (isFatal || isSteady || risesDaily || risesAlike) && lasting.low <= 0
+      ? (lives ?? lasting.straight)
+      : {};
   return { ...lasting, ...interval, ...about, isByWork, isFatal, shape };
 }
 

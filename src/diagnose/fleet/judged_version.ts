@@ -110,7 +110,7 @@ function besideEarlier(
   }
   return growth.shape === "leaking"
     ? clearedByPrecedent(growth, earlier, beyond)
-    : clearedByPrecedent({ ...beyond, curve: growth.curve }, earlier);
+    : clearedByPrecedent({ ...beyond, curve: growth.curve }, earlier, beyond);
 }
 
 /** What is left of the growth of a version without what earlier versions did at the same ages; null unless it leaks. */
@@ -121,7 +121,14 @@ function beyondEarlier(
   earlier: readonly JudgedVersion[],
 ): GroupGrowth | null {
   const beyond = beyondPrecedent(processes, curve, earlier);
-  const left = beyond && groupGrowth(beyond, { ...judging, loadBytes: loadRange(processes) });
+  const left =
+    beyond &&
+    groupGrowth(beyond.processes, {
+      ...judging,
+      isLoadKnown: judging.isLoadKnown || beyond.isAtSameHours,
+      loadBytes: loadRange(processes),
+      isBeyondEarlier: true,
+    });
   return left?.shape === "leaking" && left.curve.axis === "age" ? left : null;
 }
 

@@ -118,3 +118,16 @@ test("a pod that grew alone and ended is no leak, unless an instance of its name
   }));
   expect(diagnosisOf([...old, ...kept]).verdict.kind).toBe("python-leak");
 });
+
+test("a leak beside a cache that bends while it fills is no cache with more room; one that fills in a straight line may be", () => {
+  const found = (before: Life["mib"], since: Life["mib"], days: number) =>
+    diagnosisOf([
+      ...three({ version: "1.0", fromDaysAgo: 14, toDaysAgo: days, mib: before }),
+      ...three({ version: "1.1", fromDaysAgo: days, mib: since }),
+    ]).verdict.kind;
+  const fills = (mib: number, hours: number) => (age: number) => mib * (1 - Math.exp(-age / hours));
+  expect(found(fills(40, 6), (age) => fills(40, 6)(age) + age, 3)).toBe("python-leak");
+  expect(found(fills(45, 8), (age) => fills(45, 8)(age) + 0.8 * age, 4)).toBe("python-leak");
+  const ring = (hours: number) => (age: number) => 2 * Math.min(age, hours);
+  expect(found(ring(24), ring(72), 2.5)).not.toBe("python-leak");
+});

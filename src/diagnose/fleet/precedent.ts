@@ -10,6 +10,7 @@
  * proves no leak of the next: a deploy that adds a slow cache where there was none looks the same.
  */
 import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import type { FleetShape } from "../../model/documents/fleet_diagnosis_document.js";
 import { firstFrom } from "../series/medians.js";
 import { median, theilSenSlope } from "../series/trend.js";
 import { type AgeCurve, ageCurve } from "./age_curve.js";
@@ -19,7 +20,7 @@ import type { Unloaded } from "./load_removal.js";
 /** A version that rises by more than this multiple of its precedent does more than fill a larger cache. */
 const ALIKE = 3.5;
 /** The share of a version's rate that leaks without what its precedent did, from which the precedent does not explain it. */
-const LEAST_BEYOND = 0.8;
+const LEAST_BEYOND = 0.7;
 /** The same within a version, whose instances differ only in load. */
 const ALIKE_SIBLINGS = 2;
 /** A precedent that rises by less than this share of the version was level. */
@@ -39,6 +40,8 @@ const SEEN_PARTS = [1, 0.8, 0.6];
 /** Start-up, as a share of the ages, and how far rates of filling differ at most. */
 const WARM = 0.05;
 const SAME_PACE = 1.6;
+/** The share of its room from which a cache is nearly full. */
+const NEARLY_FULL = 0.9;
 /** Whose median is a level. */
 const LEVEL_READINGS = 3;
 
@@ -47,7 +50,14 @@ interface Earlier {
   readonly growth: GroupGrowth | null;
 }
 
-const CALM = new Set(["flat", "filling", "stepped"]);
+const CALM: ReadonlySet<FleetShape> = new Set(["flat", "filling", "stepped"]);
+/** What these did may be subtracted: if they leaked as well, nothing is left. */
+const NOT_LEAKING: ReadonlySet<FleetShape> = new Set([...CALM, "undecided"]);
+const DAY_MS: Millis = 24 * 3_600_000;
+/** Cosine of an hour of the day; the share of an age that a life reached; and of lives. */
+const SAME_HOUR = 0.966;
+const LONG_LIFE = 0.6;
+const MOST = 0.8;
 
 /**
  * A leak unless an earlier version rose alike and levelled off. One that will pass its limit anyway is cleared only if it goes on
@@ -64,7 +74,8 @@ export function clearedByPrecedent(
     return growth;
   }
   const precedent = isFatal ? null : latestPrecedent(curve, earlier);
-  const isMore = beyond !== null && beyond.rate > LEAST_BEYOND * growth.rate;
+  const isMore =
+    beyond !== null && beyond.rate > LEAST_BEYOND * Math.max(growth.rate, slopeIn(curve));
   const isAlike =
     !isMore && precedent !== null && slopeIn(precedent, agesOf(curve)) * ALIKE > slopeIn(curve);
   return isAlike || goesOnFilling(curve, earlier) ? { ...growth, shape: "undecided" } : growth;
@@ -85,15 +96,34 @@ function goesOnFilling(curve: AgeCurve, earlier: readonly Earlier[]): boolean {
   }
   const first = agesOf(curve, WARM, COMPARED_FROM);
   const slope = slopeIn(curve);
-  const isLike = (other: number) => other > slope / SAME_PACE && other < slope * SAME_PACE;
+  const isLike = (other: number) => isPaceOf(slope, other);
   const pace = slopeIn(filled, first);
   // Warm-up is no room of a cache: what it filled before counts at its pace.
   const room = filledFrom(filled, first.from) + pace * first.from;
   return (
     isLike(slopeIn(curve, first)) &&
     isLike(pace) &&
+    filledStraight(filled, first) &&
     slopeIn(filled, agesOf(curve, 2 / 3)) < LEVEL * slope &&
     slope * ageMs < ALIKE * room
+  );
+}
+
+function isPaceOf(slope: number, other: number): boolean {
+  return other > slope / SAME_PACE && other < slope * SAME_PACE;
+}
+
+/** Whether a cache filled in a straight line until it was nearly full. One that bends while it fills also bends with more room. */
+function filledStraight(filled: AgeCurve, { from, to }: Ages): boolean {
+  const nearly = Math.max(...filled.values) - (1 - NEARLY_FULL) * filledFrom(filled, from);
+  const full = filled.times.find(
+    (time, at) => time >= from && (filled.values[at] as number) >= nearly,
+  );
+  const until = Math.min(to, full ?? to);
+  const middle = (from + until) / 2;
+  return isPaceOf(
+    slopeIn(filled, { from, to: middle }),
+    slopeIn(filled, { from: middle, to: until }),
   );
 }
 
@@ -109,6 +139,12 @@ function latestPrecedent(curve: AgeCurve, earlier: readonly Earlier[]): AgeCurve
     : null;
 }
 
+export interface Beyond {
+  readonly processes: Unloaded[];
+  /** Whether all lives began at the same hour of the day, so that their load was subtracted as well. */
+  readonly isAtSameHours: boolean;
+}
+
 /**
  * Processes without what earlier versions did at the same ages: their caches, their warm-up, and the daily load where every process
  * is restarted at the same hour. What is left of a leak is a straight line. null: no earlier version was seen for long enough.
@@ -117,17 +153,19 @@ export function beyondPrecedent(
   processes: readonly Unloaded[],
   curve: AgeCurve,
   earlier: readonly Earlier[],
-): Unloaded[] | null {
+): Beyond | null {
   const ageMs = curve.times.at(-1) ?? 0;
-  const usual =
-    curve.axis === "age"
-      ? earlier.flatMap((each) => longestPrecedent(each, ageMs) ?? []).at(-1)
-      : undefined;
-  if (usual === undefined) {
+  const [usual, before] =
+    (curve.axis === "age"
+      ? earlier
+          .map((each) => [longestPrecedent(each, ageMs), each] as const)
+          .findLast(([found]) => found !== null)
+      : undefined) ?? [];
+  if (!usual || before === undefined) {
     return null;
   }
   const [start = 0] = usual.values;
-  return processes.map(({ process, rss, work }) => ({
+  const left = processes.map(({ process, rss, work }) => ({
     process,
     rss: {
       times: rss.times,
@@ -138,12 +176,29 @@ export function beyondPrecedent(
     },
     work,
   }));
+  return {
+    processes: left,
+    isAtSameHours: startAlike([...processes, ...before.processes], ageMs),
+  };
+}
+
+/** Whether most lives that reached such an age began at the same hour of the day, so that age and load go together. */
+function startAlike(processes: readonly Unloaded[], ageMs: Millis): boolean {
+  const angles = processes.flatMap(({ process: { startedMs }, rss }) =>
+    (rss.times.at(-1) ?? 0) - startedMs >= LONG_LIFE * ageMs
+      ? [(2 * Math.PI * startedMs) / DAY_MS]
+      : [],
+  );
+  const [x, y] = [Math.cos, Math.sin].map((part) => median(angles.map(part)));
+  const middle = Math.atan2(y as number, x as number);
+  const near = angles.filter((angle) => Math.cos(angle - middle) > SAME_HOUR);
+  return near.length > MOST * angles.length;
 }
 
 /** Up to an age that it outlived, or a part of it. */
 function longestPrecedent(earlier: Earlier, ageMs: Millis): AgeCurve | null {
   for (const part of SEEN_PARTS) {
-    const curve = precedentOf(earlier, part * ageMs, OUTLIVED);
+    const curve = precedentOf(earlier, part * ageMs, OUTLIVED, NOT_LEAKING);
     if (curve !== null) {
       return curve;
     }
@@ -180,8 +235,9 @@ function precedentOf(
   { processes, growth }: Earlier,
   ageMs: Millis,
   longer?: number,
+  shapes: ReadonlySet<FleetShape> = CALM,
 ): AgeCurve | null {
-  return growth === null || !CALM.has(growth.shape) ? null : livesUntil(processes, ageMs, longer);
+  return growth === null || !shapes.has(growth.shape) ? null : livesUntil(processes, ageMs, longer);
 }
 
 /** The curve of processes up to an age that they outlived. null: none did. */

@@ -74,3 +74,23 @@ test("a long life that rose by half of the limit and gave nothing back leaks, al
   const givesBack = (hours: number) => paused(hours) - (hours > 25 && hours < 30 ? 200 : 0);
   expect(straightLives(livesFor(1.5, givesBack), LIMIT)).toBeNull();
 });
+
+test("lives that rise faster and faster until the kernel kills them follow the requests of their day, and leak", () => {
+  const grown = (hours: number) => 660 * (hours / 24) ** 2;
+  expect(straightLives(livesOf(3, grown), LIMIT)).not.toBeNull();
+  expect(
+    straightLives(
+      livesOf(3, (hours) => 0.8 * grown(hours)),
+      LIMIT,
+    ),
+  ).toBeNull();
+});
+
+test("load that is higher on the last day at its peak is no straight line", () => {
+  const load = (hours: number) => 200 * (1 - Math.cos((2 * Math.PI * hours) / 60));
+  const lives = [0, 1, 2].map((instance) => {
+    const process = processOf({ instance, version: "1.0", fromDaysAgo: 3.75, mib: load });
+    return { process, rss: process.rss, work: null };
+  });
+  expect(straightLives(lives, LIMIT)).toBeNull();
+});

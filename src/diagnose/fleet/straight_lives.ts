@@ -12,13 +12,16 @@
  * Where no limit is known, lives count that rose to three times their level after start-up.
  *
  * Where requests are few at night, a leak that follows them is no straight line. A life of more than a day that rose by half of the
- * limit, a part of it in each half of its time, and gave nothing back, counts as well.
+ * limit, or a shorter one that came near to it, counts as well if it rose in each half of its time and gave nothing back: what fills
+ * rises less and less, and load gives back.
  */
 import type { Bytes, Millis } from "../../model/base/units.js";
 import { firstFrom, medianOf } from "../series/medians.js";
 import { median } from "../series/trend.js";
 import type { Unloaded } from "./load_removal.js";
 
+const DAY_MS: Millis = 24 * 3_600_000;
+const LONG_LIFE_MS: Millis = 2 * DAY_MS;
 const START_UP_MS: Millis = 10 * 60_000;
 /** Of the limit. */
 const LEAST_RISE = 0.3;
@@ -26,8 +29,9 @@ const LEAST_RISE = 0.3;
 const LEAST_UNLIMITED = { ofStart: 2, bytes: 256 * 2 ** 20 };
 /** The part of its rise that a life has at half of its time. */
 const HALFWAY = { least: 0.35, most: 0.6 };
-/** The same of a long life that gives nothing back: its least length, rise, and largest decrease as a share of the rise. */
-const KEPT = { lengthMs: 30 * 3_600_000, rise: 0.5, halfway: 0.1, given: 0.05 };
+/** The same of a life that gives nothing back, and is long or comes near to its limit: its least length and rise, the level from which
+ * it is near, and its largest decrease as a share of the rise. */
+const KEPT = { lengthMs: 30 * 3_600_000, rise: 0.5, killed: 0.9, halfway: 0.1, given: 0.05 };
 const FEWEST_LIVES = 3;
 const MOST_OTHERS = 0.25;
 /** Readings whose median is one level. */
@@ -60,6 +64,7 @@ function instancesIn(processes: readonly Unloaded[]): number {
 interface Life {
   /** After start-up. */
   readonly start: Bytes;
+  readonly end: Bytes;
   /** Needed for few lives. */
   readonly levels: () => readonly Bytes[];
   readonly rise: Bytes;
@@ -78,8 +83,9 @@ function isStraight({ halfway }: Life): boolean {
   return halfway >= HALFWAY.least && halfway <= HALFWAY.most;
 }
 
-function isKept({ levels, rise, lengthMs, halfway }: Life, limit: Bytes): boolean {
-  const isFar = lengthMs >= KEPT.lengthMs && limit > 0 && rise > KEPT.rise * limit;
+function isKept({ end, levels, rise, lengthMs, halfway }: Life, limit: Bytes): boolean {
+  const isLong = lengthMs >= KEPT.lengthMs && rise > KEPT.rise * limit;
+  const isFar = limit > 0 && (isLong || end > KEPT.killed * limit);
   let [highest, given] = [Number.NEGATIVE_INFINITY, 0];
   for (const level of isFar ? levels() : []) {
     highest = Math.max(highest, level);
@@ -97,12 +103,19 @@ function riseOf({ process, rss: { times, values } }: Unloaded): Life[] {
   if (last - first < 4 * SMOOTHED || middle - first < SMOOTHED || last - middle < SMOOTHED) {
     return [];
   }
-  const levelAt = (at: number) =>
-    medianOf(
-      values,
-      Math.max(first, at - (SMOOTHED >> 1)),
-      Math.min(last + 1, at + SMOOTHED - (SMOOTHED >> 1)),
-    );
+  // Of whole days where there are some: the hours of their load are then the same.
+  const isLong = end - start >= LONG_LIFE_MS;
+  const levelAt = (at: number) => {
+    const middle = Math.min(end - DAY_MS / 2, Math.max(start + DAY_MS / 2, times[at] as number));
+    const ofDay = firstFrom(times, middle - DAY_MS / 2);
+    return isLong
+      ? medianOf(values, ofDay, Math.max(ofDay + 1, firstFrom(times, middle + DAY_MS / 2)))
+      : medianOf(
+          values,
+          Math.max(first, at - (SMOOTHED >> 1)),
+          Math.min(last + 1, at + SMOOTHED - (SMOOTHED >> 1)),
+        );
+  };
   const [from, half, to] = [levelAt(first), levelAt(middle), levelAt(last)];
   const levels = () =>
     Array.from({ length: LEVELS + 1 }, (_, at) =>
@@ -111,9 +124,10 @@ function riseOf({ process, rss: { times, values } }: Unloaded): Life[] {
   return [
     {
       start: from,
+      end: values[last] as number,
       levels,
       rise: to - from,
-      lengthMs: end - start,
+      lengthMs: end - start - (isLong ? DAY_MS : 0),
       halfway: (half - from) / (to - from),
     },
   ];
