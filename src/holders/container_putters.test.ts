@@ -7,6 +7,7 @@ const uses = (name: string, ...lines: string[]): CodeUses => ({
   function: name,
   file: "/srv/app.py",
   firstLine: 7,
+  names: new Set(lines.flatMap((line) => line.split(" "))),
   lines: lines.map((line) => ({ names: line.split(" "), storesItems: / =$/.test(line) })),
 });
 

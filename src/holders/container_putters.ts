@@ -60,10 +60,11 @@ export function puttersInto(
       ADDING_TO.has(one) || (ADDING.has(one) && place > at && !(isNested && MAKING_ROOM.has(one)));
     return at >= 0 && ((storesItems && !isNested) || names.some(adding));
   };
-  const ofLine = uses.filter(({ lines }) => lines.some(adds));
+  const using = uses.filter(({ names }) => names.has(name));
+  const ofLine = using.filter(({ lines }) => lines.some(adds));
   // It may be passed on under another name.
   const putters =
-    ofLine.length > 0 || isNested ? ofLine : uses.filter(({ lines }) => adds(together(lines)));
+    ofLine.length > 0 || isNested ? ofLine : using.filter(({ lines }) => adds(together(lines)));
   return putters.length > MOST_PUTTERS ? [] : putters.map((putter) => putterOf(putter, uses));
 }
 
@@ -72,7 +73,9 @@ function putterOf(
   uses: readonly CodeUses[],
 ): Putter {
   const bare = present(name.split(".").at(-1));
-  const callers = uses.filter(({ lines }) => lines.some(({ names }) => names.includes(bare)));
+  const callers = uses.filter(
+    (use) => use.names.has(bare) && use.lines.some(({ names }) => names.includes(bare)),
+  );
   return {
     function: name,
     file,

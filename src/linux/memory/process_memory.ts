@@ -159,12 +159,12 @@ class ProcessMemory implements Memory {
   }
 
   readInto(address: Address, target: Uint8Array): Bytes {
-    const length = Math.min(target.length, this.#readableFrom(address));
+    const length = this.#readableFrom(address, target.length);
     return length === 0 ? 0 : readOrNothing(this.descriptors.memory, target, length, address);
   }
 
   readConcurrently(address: Address, target: Uint8Array): Promise<Bytes> {
-    const length = Math.min(target.length, this.#readableFrom(address));
+    const length = this.#readableFrom(address, target.length);
     return new Promise((resolve, reject) => {
       read(this.descriptors.memory, target, 0, length, address, (error, got) => {
         if (error !== null && !isHole(error)) {
@@ -176,8 +176,8 @@ class ProcessMemory implements Memory {
     });
   }
 
-  /** Bytes from `address` to the end of the adjacent readable mappings; 0 for a hole. */
-  #readableFrom(address: Address): Bytes {
+  /** How many of `wanted` bytes lie in adjacent readable mappings; 0 for a hole. */
+  #readableFrom(address: Address, wanted: Bytes): Bytes {
     const mappings = this.#mappings;
     let index = this.#last;
     let mapping = mappings[index];
@@ -190,11 +190,14 @@ class ProcessMemory implements Memory {
     }
     this.#last = index;
     let end = mapping.end;
-    for (let next = mappings[++index]; next?.start === end && mayRead(next); ) {
+    for (let next = mappings[++index]; end < address + wanted && next?.start === end; ) {
+      if (!mayRead(next)) {
+        break;
+      }
       end = next.end;
       next = mappings[++index];
     }
-    return end - address;
+    return Math.min(wanted, end - address);
   }
 
   resident(start: Address, end: Address): AddressRange[] {

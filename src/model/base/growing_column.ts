@@ -57,6 +57,17 @@ export class GrowingColumn<Array extends TypedArray> {
     this.length = length;
   }
 
+  /** Adds rows of arbitrary contents, and returns the array in which they are to be written, from `length - rows` on. */
+  extend(rows: number): Array {
+    this.length += rows;
+    if (this.length > this.#array.length) {
+      const grown = this.#make(Math.max(2, Math.ceil(this.length * GROWTH)));
+      grown.set(this.#array);
+      this.#array = grown;
+    }
+    return this.#array;
+  }
+
   at(row: number): number {
     return this.#array[row] ?? 0;
   }

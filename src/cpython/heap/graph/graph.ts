@@ -146,6 +146,7 @@ export function buildGraph(
     end,
     counts,
     modules,
+    index,
     stacks: places.stacks,
     frames: places.frames.runningObjects
       .map((frame) => index.at(frame))
@@ -262,16 +263,17 @@ function followReferences(
     },
   });
   for (let node = FIRST_OBJECT; node < end; node++) {
-    current = node;
     edgeStart[node] = edges.length;
+    const row = type[node] ?? 0;
+    if (references.isWithout(row)) {
+      continue; // `room` has its count
+    }
+    current = node;
     const object = address[node] ?? 0;
     const at = copy.index(object);
     const count = copy.words[at] ?? 0;
-    const row = type[node] ?? 0;
-    if (!references.isWithout(row)) {
-      renewal?.visit(object, row, at);
-      references.visit(object, row, room[node] ?? 0);
-    }
+    renewal?.visit(object, row, at);
+    references.visit(object, row, room[node] ?? 0);
     room[node] = count; // how much room there is matters no more
     const storage = storages.ofTensor.get(node);
     if (storage !== undefined) {

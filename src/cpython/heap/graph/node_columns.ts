@@ -8,10 +8,10 @@ import {
 import type { Address, Bytes, Objects } from "../../../model/base/units.js";
 import { tooManyObjects } from "../../../model/errors/heap_errors.js";
 import type { HeapLayout } from "../memory/layout.js";
-import { addressOf, type FoundObjects, type HeapVisitor } from "../objects/heap_scan.js";
-import { ownBytes } from "../objects/object_size.js";
+import type { FoundObjects, HeapVisitor } from "../objects/heap_scan.js";
+import { fixedBytes, ownBytes } from "../objects/object_size.js";
 import { lastAtMost } from "../objects/owned_buffers.js";
-import type { TypeRow, TypeTable } from "../objects/type_table.js";
+import { refersToNothing, type TypeRow, type TypeTable } from "../objects/type_table.js";
 import { FIRST_OBJECT } from "./roots.js";
 
 const MOST_ROOM = 0xffffffff;
@@ -23,8 +23,11 @@ export interface ObjectRow {
   readonly type: TypeRow;
   /** Size without tables elsewhere. */
   readonly shallow: Bytes;
-  /** Bytes from the object to the end of its block; the largest u32 if there are more. */
-  readonly room: Bytes;
+  /**
+   * Bytes from the object to the end of its block; the largest u32 if there are more. Of an object that refers to
+   * nothing, its reference count, since nothing else of it is needed later.
+   */
+  readonly room: number;
 }
 
 /** Objects as columns by node, in address order; the rows of the roots are 0. */
@@ -40,6 +43,9 @@ export class NodeColumns implements HeapVisitor {
   readonly #type: GrowingColumn<Uint32Array>;
   readonly #shallow: GrowingColumn<Float64Array>;
   readonly #room: GrowingColumn<Uint32Array>;
+  /** By type: the size of each object, 0 if it varies, and whether they refer to nothing. */
+  readonly #sizes: Bytes[] = [];
+  readonly #isLeaf: boolean[] = [];
 
   /** `bytes`: the size of the heap, of which the columns' length follows. */
   constructor(
@@ -64,16 +70,35 @@ export class NodeColumns implements HeapVisitor {
     if (this.#address.length > mostObjects) {
       throw tooManyObjects(mostObjects);
     }
-    for (let n = 0; n < found.count; n++) {
-      const row = found.types[n] ?? 0;
-      const room = found.rooms[n] ?? 0;
+    for (let row = this.#sizes.length; row < types.count; row++) {
       const type = types.of(row);
-      const own = ownBytes(type, layout, found.words, found.places[n] ?? 0, room);
-      this.#address.push(addressOf(found, n));
-      this.#type.push(row);
-      this.#shallow.push(own + type.inlineValues);
-      this.#room.push(room < MOST_ROOM ? room : MOST_ROOM);
+      const fixed = fixedBytes(type);
+      this.#sizes.push(fixed === null ? 0 : fixed + type.inlineValues);
+      this.#isLeaf.push(refersToNothing(type, layout));
     }
+    const { count, words, base, places, rooms, types: rows } = found;
+    const [sizes, isLeaf] = [this.#sizes, this.#isLeaf];
+    let to = this.#address.length;
+    const address = this.#address.extend(count);
+    const typeOf = this.#type.extend(count);
+    const shallow = this.#shallow.extend(count);
+    const room = this.#room.extend(count);
+    for (let n = 0; n < count; n++, to++) {
+      const row = rows[n] ?? 0;
+      const place = places[n] ?? 0;
+      const left = rooms[n] ?? 0;
+      const size = sizes[row] ?? 0;
+      address[to] = base + place * 4;
+      typeOf[to] = row;
+      shallow[to] = size > 0 ? size : this.#sizeOf(row, found, n);
+      room[to] = isLeaf[row] ? (words[place] ?? 0) : left < MOST_ROOM ? left : MOST_ROOM;
+    }
+  }
+
+  #sizeOf(row: TypeRow, { words, places, rooms }: FoundObjects, n: number): Bytes {
+    const type = this.types.of(row);
+    const own = ownBytes(type, this.layout, words, places[n] ?? 0, rooms[n] ?? 0);
+    return own + type.inlineValues;
   }
 
   view(): ObjectColumns {

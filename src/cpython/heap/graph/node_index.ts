@@ -13,7 +13,10 @@ const GROUPS_A_PAGE = 8;
  */
 const PLACES = 2 ** 18;
 
-/** Returns the object at an address given in halves; 0 if there is none. */
+/**
+ * Returns the object at an address given in halves; 0 if there is none. `low` may be negative: as a signed number it is
+ * passed without being boxed.
+ */
 export interface ObjectIndex {
   find(low: number, high: number): NodeId;
 }
@@ -31,6 +34,7 @@ export class NodeIndex implements ObjectIndex {
   ) {
     this.#bits = new Uint32Array(copy.pages * GROUPS_A_PAGE);
     this.#before = new Uint32Array(copy.pages * GROUPS_A_PAGE);
+    const [bits, before] = [this.#bits, this.#before];
     let page = 0;
     let pageEnd = 0;
     for (let n = 0; n < addresses.length; n++) {
@@ -43,10 +47,11 @@ export class NodeIndex implements ObjectIndex {
         this.#places[placeOf(low, high)] = 1;
       }
       const group = page * GROUPS_A_PAGE + ((low & 0xfff) >>> 9);
-      if (this.#bits[group] === 0) {
-        this.#before[group] = first + n;
+      const known = bits[group] ?? 0;
+      if (known === 0) {
+        before[group] = first + n;
       }
-      this.#bits[group] = (this.#bits[group] ?? 0) | (1 << ((low >>> 4) & 31));
+      bits[group] = known | (1 << ((low >>> 4) & 31));
     }
   }
 
@@ -66,6 +71,13 @@ export class NodeIndex implements ObjectIndex {
       return 0;
     }
     return (this.#before[group] ?? 0) + countBits(bits & ((1 << bit) - 1));
+  }
+
+  /** Whether any object begins in the page that contains an address. */
+  isInPageOf(address: number): boolean {
+    const page = this.copy.pageAt(address >>> 0, Math.floor(address / 2 ** 32));
+    const first = page * GROUPS_A_PAGE;
+    return page !== 0 && this.#bits.subarray(first, first + GROUPS_A_PAGE).some((bits) => bits > 0);
   }
 
   at(address: number): NodeId {

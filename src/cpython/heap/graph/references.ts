@@ -12,8 +12,10 @@ import { PAGE } from "../memory/page_directory.js";
 import { signedWordAt } from "../memory/words.js";
 import { BufferReferences, type ReferenceSink } from "../objects/buffer_references.js";
 import { FrameReferences } from "../objects/frame_references.js";
-import { type KeysTable, parseKeys, valuesPrefix } from "../objects/small_objects.js";
+import { type KeysTable, noKeys, parseKeysInto, valuesPrefix } from "../objects/small_objects.js";
 import {
+  LEAF_BYTES,
+  refersToNothing,
   SHAPE_ARRAY,
   SHAPE_BYTEARRAY,
   SHAPE_BYTES,
@@ -59,6 +61,7 @@ export class References {
   readonly #frames: FrameReferences;
   /** By type. */
   readonly #without: boolean[] = [];
+  readonly #table = noKeys();
   #tableBytesLeft: Bytes;
 
   constructor(
@@ -73,19 +76,10 @@ export class References {
     this.#buffers = new BufferReferences(copy, sink, (start, bytes) => this.range(start, bytes));
   }
 
-  /** Objects of the type never refer to anything: plain numbers, texts and bytes. */
+  /** Objects of the type never refer to anything. */
   isWithout(row: TypeRow): boolean {
-    this.#without[row] ??= this.#hasNone(row);
+    this.#without[row] ??= refersToNothing(this.types.of(row), this.layout);
     return this.#without[row];
-  }
-
-  #hasNone(row: TypeRow): boolean {
-    const { shape, basicSize, managedDict, dictOffset } = this.types.of(row);
-    const isPlain =
-      shape === SHAPE_INT ||
-      shape === SHAPE_BYTES ||
-      (shape === SHAPE_STR && basicSize <= this.layout.compactBytes + 8);
-    return isPlain && !managedDict && dictOffset === 0;
   }
 
   /** Reports all references of one object. */
@@ -110,7 +104,7 @@ export class References {
         this.#buffers.array(object);
         return;
       case SHAPE_LEAF:
-        this.range(object + 24, Math.min(basic, room) - 24);
+        this.range(object + LEAF_BYTES, Math.min(basic, room) - LEAF_BYTES);
         return;
       case SHAPE_DICT:
       case SHAPE_ORDERED_DICT:
@@ -209,7 +203,7 @@ export class References {
           if ((low & 15) !== 0 || (low === 0 && words[word + 1] === 0)) {
             continue;
           }
-          const to = index.find(low, words[word + 1] ?? 0);
+          const to = index.find(low | 0, (words[word + 1] ?? 0) | 0);
           if (to !== 0 && address + (word - at) * 4 !== skip) {
             sink.edge(to);
           }
@@ -226,7 +220,7 @@ export class References {
   #tables(start: Address, bytes: Bytes, deep: number): void {
     for (let address = start; address < start + bytes; address += 8) {
       const block = this.#word(address);
-      const isObject = this.index.find(block >>> 0, Math.floor(block / 2 ** 32)) !== 0;
+      const isObject = this.index.find(block | 0, Math.floor(block / 2 ** 32)) !== 0;
       const size = isObject ? 0 : blockBytes(this.copy, this.layout, block);
       if (size > 0 && size <= this.#tableBytesLeft) {
         this.#tableBytesLeft -= size;
@@ -316,9 +310,13 @@ export class References {
     return bytes;
   }
 
+  /** Valid until the next call. */
   #keys(address: Address): KeysTable | null {
-    const at = address % 8 === 0 ? this.copy.index(address) : -1;
-    return at < 0 ? null : parseKeys(this.layout, address, this.copy.words, at);
+    const { copy, layout } = this;
+    const at = address % 8 === 0 ? copy.index(address) : -1;
+    return at >= 0 && parseKeysInto(this.#table, layout, address, copy.words, at)
+      ? this.#table
+      : null;
   }
 
   #dict(object: Address): void {
@@ -370,7 +368,7 @@ export class References {
   /** The object whose address is at an index of the copy. */
   #edge(at: number): void {
     const { words } = this.copy;
-    const to = this.index.find(words[at] ?? 0, words[at + 1] ?? 0);
+    const to = this.index.find((words[at] ?? 0) | 0, words[at + 1] ?? 0);
     if (to !== 0) {
       this.sink.edge(to);
     }

@@ -20,6 +20,7 @@ import { float64At, uint32At } from "../../../model/base/columns.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
 import type { HeapPages } from "../memory/heap_pages.js";
 import type { HeapLayout } from "../memory/layout.js";
+import { PAGE } from "../memory/page_directory.js";
 import { wordAt } from "../memory/words.js";
 import { referencesInArray } from "../objects/object_arrays.js";
 import { isCount, readKeys, readWords } from "../objects/small_objects.js";
@@ -152,8 +153,13 @@ function isFilled(copy: HeapPages, object: Address, { items, stride, end, count 
     return true;
   }
   let found = 0;
-  for (let at = items; at < end; at += stride) {
-    found += copy.word(at) > 0 ? 1 : 0;
+  for (let address = items; address < end; ) {
+    let at = copy.index(address);
+    const pageEnd = Math.min(end, address - (address % PAGE) + PAGE);
+    for (; address < pageEnd; address += stride) {
+      found += at >= 0 && wordAt(copy.words, at) > 0 ? 1 : 0;
+      at += stride / 4;
+    }
   }
   return found >= FILLED * copy.word(object + count);
 }

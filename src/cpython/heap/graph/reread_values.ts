@@ -21,6 +21,7 @@ import { ownBytes } from "../objects/object_size.js";
 import { lastAtMost } from "../objects/owned_buffers.js";
 import { isCount, readKeys, readWords } from "../objects/small_objects.js";
 import {
+  refersToNothing,
   SHAPE_BYTES,
   SHAPE_DEQUE,
   SHAPE_DICT,
@@ -109,13 +110,12 @@ export function renewValues(
     gone = renewal.gone;
     for (let n = 0; n < address.length && left-- > 0 && !renewal.isOver; n++) {
       const row = uint32At(type, n);
-      if (mayName(types.of(row).shape) && uint32At(room, n) <= LARGEST_NAMESPACE) {
-        renewal.renew({
-          address: float64At(address, n),
-          type: row,
-          shallow: float64At(shallow, n),
-          room: uint32At(room, n),
-        });
+      const left = uint32At(room, n);
+      if (mayName(types.of(row).shape) && left <= LARGEST_NAMESPACE) {
+        const object = float64At(address, n);
+        if (renewal.mayBeOutdated(object, row, left)) {
+          renewal.renew({ address: object, type: row, shallow: float64At(shallow, n), room: left });
+        }
       }
     }
   }
@@ -150,18 +150,34 @@ class UnknownObjects implements ObjectIndex {
 
   /** The unknown addresses that `visit` asks for. */
   during(visit: () => void): readonly Address[] {
-    this.#found.clear();
+    this.forget();
     visit();
     return [...this.#found];
   }
 
+  /** Whether any was asked for since {@link forget}. */
+  get areFound(): boolean {
+    return this.#found.size > 0;
+  }
+
+  forget(): void {
+    if (this.#found.size > 0) {
+      this.#found.clear();
+    }
+  }
+
   find(low: number, high: number): 0 {
-    const address = high * 2 ** 32 + low;
-    if ((low & 15) !== 0 || this.known.has(address)) {
+    if ((low & 15) !== 0) {
       return 0;
     }
-    const isUnknown = this.#index.find(low, high) === 0 && this.#mayBeHeap(address);
-    if (isUnknown || this.gone.has(address)) {
+    // Nearly every address is that of an object that is still there.
+    const isObject = this.#index.find(low, high) !== 0;
+    if (isObject && this.gone.size === 0) {
+      return 0;
+    }
+    const address = high * 2 ** 32 + (low >>> 0);
+    const isUnknown = isObject ? this.gone.has(address) : this.#mayBeHeap(address);
+    if (isUnknown && !this.known.has(address)) {
       this.#found.add(address);
     }
     return 0;
@@ -225,20 +241,23 @@ class ValueRenewal {
     return this.#renewed >= MOST_RENEWED || this.values.length >= MOST_VALUES;
   }
 
-  renew(object: ObjectRow): void {
-    const { address, type, room } = object;
-    const { gone, known } = this.#unknown;
-    const copied = () => this.#copied.visit(address, type, room);
-    if (gone.has(address) || known.has(address) || this.#unknown.during(copied).length === 0) {
-      return;
-    }
+  /** Whether an object of the copy refers to unknown addresses and may lead to new objects. */
+  mayBeOutdated(address: Address, type: TypeRow, room: Bytes): boolean {
     if (this.#isFruitless(type, MOST_FRUITLESS)) {
-      return;
+      return false;
     }
+    this.#unknown.forget();
+    this.#copied.visit(address, type, room);
+    const { areFound, gone, known } = this.#unknown;
+    return areFound && !gone.has(address) && !known.has(address);
+  }
+
+  renew(object: ObjectRow): void {
+    const { address, type } = object;
     if (this.#typeAt(address) === type) {
       this.#take(() => this.#visitAgain(object), type);
     } else {
-      gone.add(address);
+      this.#unknown.gone.add(address);
     }
   }
 
@@ -390,6 +409,8 @@ class ValueRenewal {
       return null; // the copy has no room for it, or it was freed meanwhile
     }
     const values = types.of(row).inlineValues;
-    return { address, type: row, shallow: own + values, room: own - before + values };
+    const isLeaf = refersToNothing(types.of(row), layout);
+    const room = isLeaf ? (this.#head[0] ?? 0) : own - before + values;
+    return { address, type: row, shallow: own + values, room };
   }
 }

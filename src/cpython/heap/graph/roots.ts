@@ -2,10 +2,13 @@
 
 import type { AddressRange } from "../../../linux/memory/memory.js";
 import { itemAt } from "../../../model/base/columns.js";
+import type { Address } from "../../../model/base/units.js";
 import type { HeapGraph, NodeId, SpareColumns } from "../../../model/heap/heap_graph.js";
 import type { HeapPages } from "../memory/heap_pages.js";
+import { PAGE } from "../memory/page_directory.js";
 import { SHAPE_FRAME, SHAPE_MODULE, type TypeTable } from "../objects/type_table.js";
 import type { EdgeColumn } from "./edge_column.js";
+import type { NodeIndex } from "./node_index.js";
 import type { References } from "./references.js";
 
 export const ROOT = 0;
@@ -38,6 +41,7 @@ interface FoundPlaces {
   readonly modules: NodeId;
   /** Frame objects that are running. */
   readonly frames: readonly NodeId[];
+  readonly index: NodeIndex;
 }
 
 /**
@@ -51,7 +55,7 @@ export function findRoots(
   references: References,
   edges: EdgeColumn,
   graph: HeapGraph,
-  { end, counts, modules, stacks, frames }: FoundPlaces,
+  { end, counts, modules, stacks, frames, index }: FoundPlaces,
 ): { readonly roots: NodeId[][]; readonly spare: SpareColumns } {
   const { nodes } = graph;
   const place = new Uint8Array(nodes).fill(ROOT_NATIVE);
@@ -63,7 +67,7 @@ export function findRoots(
     }
     edges.shorten(from);
   };
-  for (const range of variablesOf(copy)) {
+  for (const range of variablesOf(copy).flatMap((range) => withoutObjects(range, index))) {
     mark(range, ROOT_VARIABLES);
   }
   for (const range of stacks) {
@@ -120,6 +124,23 @@ function variablesOf(copy: HeapPages): AddressRange[] {
     data = variables && inode !== 0 ? end : 0;
     return variables ? copy.resident(start, end) : [];
   });
+}
+
+/** The pages in which no object begins: the kernel joins an arena with the .bss that it follows in memory. */
+function withoutObjects({ start, end }: AddressRange, index: NodeIndex): AddressRange[] {
+  const ranges: { start: Address; end: Address }[] = [];
+  for (let at = start; at < end; at += PAGE) {
+    const last = ranges.at(-1);
+    if (index.isInPageOf(at)) {
+      continue;
+    }
+    if (last?.end === at) {
+      last.end = at + PAGE;
+    } else {
+      ranges.push({ start: at, end: at + PAGE });
+    }
+  }
+  return ranges;
 }
 
 /** The nodes reachable from the nodes that are already named. */

@@ -33,10 +33,15 @@ export function planCopy(memory: Memory, { poolBytes }: HeapLayout): CopyPlan {
       continue; // malloc's chunks in these are not separate mappings
     }
     for (const { start, end } of memory.resident(region.start, region.end)) {
+      let stepped = start;
       for (let at = start; end - at >= LARGE_CHUNK; ) {
         const size = largeChunkAt(memory, at, end, head);
         if (size === 0 && at % poolBytes === 0 && isPool(head, poolBytes)) {
-          at += poolBytes; // nothing else begins inside it
+          // Nothing else begins inside it, and between two pools that are this near there is no large chunk.
+          const far = at + LARGE_CHUNK;
+          const isBetweenPools = at >= stepped && isPoolAt(memory, far, end, head, poolBytes);
+          stepped = isBetweenPools ? far : Math.max(stepped, far);
+          at = isBetweenPools ? far : at + poolBytes;
           continue;
         }
         if (size > 0 && !chunkHoldsReferences(memory, at, size, head)) {
@@ -104,6 +109,11 @@ function largeChunkAt(memory: Memory, at: Address, end: Address, head: Uint8Arra
   }
   const bytes = mappedChunkBytes(new Uint32Array(head.buffer), 0);
   return bytes >= LARGE_CHUNK && at + bytes <= end ? bytes : 0;
+}
+
+function isPoolAt(memory: Memory, at: Address, end: Address, head: Uint8Array, poolBytes: Bytes) {
+  const got = at + head.length <= end ? memory.readInto(at, head) : 0;
+  return got === head.length && isPool(head, poolBytes);
 }
 
 /** Whether a page begins with the header of a pool (heap_scan.ts). */

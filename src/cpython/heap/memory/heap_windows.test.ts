@@ -68,6 +68,29 @@ test("a heap of any size is read through a window of the same size", () => {
   expect(windows.word(heap.end)).toBe(-1);
 });
 
+test("a few scattered bytes are read without their blocks, until one is wanted repeatedly", () => {
+  const heap = range(START, 64 * MIB);
+  const memory = new AddressedMemory(heap);
+  const windows = new HeapWindows(memory, [heap]);
+  const bytes = new Uint8Array(16);
+  const readAt = (address: number) => {
+    expect(windows.readInto(address, bytes)).toBe(bytes.length);
+    expect(new DataView(bytes.buffer).getBigUint64(0, true)).toBe(BigInt(address));
+  };
+  for (let address = START + 64; address < heap.end; address += MIB) {
+    readAt(address);
+  }
+  expect(memory.read).toHaveLength(64);
+  expect(memory.read.every(({ start, end }) => end - start === bytes.length)).toBe(true);
+  for (let n = 0; n < 20; n++) {
+    readAt(START + n * 160);
+  }
+  expect(memory.read.length).toBeLessThan(64 + 20);
+  // Words that are no addresses do not hide pages.
+  expect(windows.pageAt(START >>> 0, 2 ** 31 + Math.floor(START / 2 ** 32))).toBe(0);
+  readAt(START + 8);
+});
+
 test("a small heap is a copy of one moment, the newest memory last", () => {
   const heap = range(START, 3 * MIB);
   const memory = new AddressedMemory(heap);
@@ -135,15 +158,15 @@ test("reading again takes no room from what is kept", () => {
 
 test("a header that goes on in the next block, and the whole contents, are read across blocks", () => {
   const heap = range(START, MIB);
-  const windows = new HeapWindows(new AddressedMemory(heap), [heap], 0, 4 * 65_600);
-  const at = windows.index(START + 65_536 - 16);
+  const windows = new HeapWindows(new AddressedMemory(heap), [heap], 0, 4 * 16_448);
+  const at = windows.index(START + 16_384 - 16);
   const words = new BigUint64Array(windows.words.slice(at, at + 10).buffer);
   expect(Array.from(words, Number)).toEqual(
-    Array.from({ length: 5 }, (_, n) => START + 65_536 - 16 + n * 8),
+    Array.from({ length: 5 }, (_, n) => START + 16_384 - 16 + n * 8),
   );
   const bytes = new Uint8Array(40);
-  expect(windows.readInto(START + 65_536 - 16, bytes)).toBe(40);
-  expect(new DataView(bytes.buffer).getBigUint64(32, true)).toBe(BigInt(START + 65_536 + 16));
+  expect(windows.readInto(START + 16_384 - 16, bytes)).toBe(40);
+  expect(new DataView(bytes.buffer).getBigUint64(32, true)).toBe(BigInt(START + 16_384 + 16));
   let next = START;
   for (const { start, words: piece } of windows.contents()) {
     expect(start).toBe(next);

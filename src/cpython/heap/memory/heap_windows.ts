@@ -1,9 +1,9 @@
 /**
  * A program's heap through a window of fixed size: a lookup of a heap of any size takes the same memory.
  *
- *   directory   page -> its number: number / 16 is its block
+ *   directory   page -> its number: number / 4 is its block
  *   slots       block -> where it is in `words`, if it is held
- *   words       [block][block][block] ...   of 64 KiB each, and the first bytes of the next one; one that was not
+ *   words       [block][block][block] ...   of 16 KiB each, and the first bytes of the next one; one that was not
  *               used for a while is replaced
  *
  * If the whole heap fits, all of it is read at once, and nothing is ever replaced: a copy of one moment. Otherwise
@@ -18,7 +18,8 @@ import type { HeapPages } from "./heap_pages.js";
 import { PAGE, PageDirectory } from "./page_directory.js";
 import { wordAt } from "./words.js";
 
-const PAGES_A_BLOCK = 16;
+const PAGES_A_BLOCK = 4;
+const BLOCK_SHIFT = 2;
 const BLOCK = PAGES_A_BLOCK * PAGE;
 /** What follows the block, for a header that begins at its end. */
 const OVERLAP: Bytes = 64;
@@ -37,7 +38,15 @@ const LARGEST_KEPT: Bytes = 2 ** 18;
 const LARGEST_COPY: Bytes = 48 * 2 ** 20;
 const WINDOW: Bytes = 16 * 2 ** 20;
 /** Blocks for memory that is mapped during the lookup. */
-const NEW_BLOCKS = 4096;
+const NEW_BLOCKS = 16_384;
+/**
+ * Small reads of a block that is not held go to the program directly, until they have cost as much as reading the block.
+ * Types, names and code are scattered over the heap, and few of their neighbors are ever wanted.
+ */
+const MOST_DIRECT = 6;
+const LARGEST_SMALL: Bytes = 512;
+/** The cost of a larger direct read, up to a page; that of a small one is 1. */
+const PAGE_READ = 3;
 /** Bytes of `contents` at once. */
 const PIECE: Bytes = 2 ** 20;
 
@@ -52,6 +61,8 @@ export class HeapWindows implements HeapPages {
   /** By block, from 1 on. */
   readonly #start: Float64Array;
   readonly #slot: Int32Array;
+  /** The cost of direct reads since it was held last. */
+  readonly #direct: Uint8Array;
   /** By slot. */
   readonly #block: Int32Array;
   readonly #uses: Uint8Array;
@@ -80,6 +91,7 @@ export class HeapWindows implements HeapPages {
     );
     this.#start = new Float64Array(blocks);
     this.#slot = new Int32Array(blocks).fill(NOT_HELD);
+    this.#direct = new Uint8Array(blocks);
     for (const { start, end } of ranges) {
       this.#enter(start, end);
     }
@@ -111,7 +123,7 @@ export class HeapWindows implements HeapPages {
     if (page === 0) {
       return -1;
     }
-    const block = page >>> 4;
+    const block = page >>> BLOCK_SHIFT;
     let slot = this.#slot[block] ?? NOT_HELD;
     if (slot < 0) {
       slot = this.#load(block);
@@ -122,7 +134,9 @@ export class HeapWindows implements HeapPages {
       this.#newestButOne = this.#newest;
       this.#newest = slot;
     }
-    return slot * WORDS_A_SLOT + (page & 15) * WORDS_A_PAGE + ((low & (PAGE - 1)) >>> 2);
+    return (
+      slot * WORDS_A_SLOT + (page & (PAGES_A_BLOCK - 1)) * WORDS_A_PAGE + ((low & (PAGE - 1)) >>> 2)
+    );
   }
 
   word(address: Address): number {
@@ -180,7 +194,7 @@ export class HeapWindows implements HeapPages {
 
   /** Memory that is not in the ranges (code, names of types in it) never changes, so it is read from the program. */
   readInto(address: Address, target: Uint8Array): Bytes {
-    if (this.isLive && target.length > BLOCK) {
+    if (this.isLive && (target.length > BLOCK || this.#isScattered(address, target.length))) {
       return this.source.readInto(address, target);
     }
     let done = 0;
@@ -211,11 +225,28 @@ export class HeapWindows implements HeapPages {
     // The program's own descriptors are closed by whoever opened them.
   }
 
+  /** Whether a read of that many bytes is not worth reading their block; counts it. */
+  #isScattered(address: Address, bytes: Bytes): boolean {
+    const block = this.#directory.at(address) >>> BLOCK_SHIFT;
+    if (bytes > PAGE || block === 0 || (this.#slot[block] ?? 0) >= 0) {
+      return false;
+    }
+    const cost = this.#direct[block] ?? 0;
+    if (cost >= MOST_DIRECT || this.#directory.at(address + bytes - 1) === 0) {
+      return false;
+    }
+    this.#direct[block] = cost + (bytes > LARGEST_SMALL ? PAGE_READ : 1);
+    return true;
+  }
+
   /** Numbers the pages of a range. */
   #enter(start: Address, end: Address): void {
+    let block = 0;
     for (let at = start; at < end; at += PAGE) {
       const first = at - (at % BLOCK);
-      let block = this.#blockAt(first);
+      if (block === 0 || at === first) {
+        block = this.#blockAt(first);
+      }
       if (block === 0) {
         if (this.#blocks === this.#start.length) {
           return;
@@ -261,7 +292,7 @@ export class HeapWindows implements HeapPages {
     for (let at = first; at < first + BLOCK; at += PAGE) {
       const page = this.#directory.at(at);
       if (page !== 0) {
-        return page >>> 4;
+        return page >>> BLOCK_SHIFT;
       }
     }
     return 0;
@@ -302,7 +333,9 @@ export class HeapWindows implements HeapPages {
       this.#hand = (slot + 1) % this.#block.length;
       const uses = this.#uses[slot];
       if (uses === IDLE && slot !== this.#newest && slot !== this.#newestButOne) {
-        this.#slot[this.#block[slot] ?? 0] = NOT_HELD;
+        const block = this.#block[slot] ?? 0;
+        this.#slot[block] = NOT_HELD;
+        this.#direct[block] = 0;
         return slot;
       }
       if (uses === USED) {

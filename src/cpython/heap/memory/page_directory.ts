@@ -8,20 +8,25 @@ import type { Address } from "../../../model/base/units.js";
 export const PAGE = 4096;
 const PAGES_A_TABLE = 2 ** 14;
 const TABLE_BYTES = PAGE * PAGES_A_TABLE;
+/** Tables that are found without a search: references go back and forth between a few parts of a heap. */
+const RECENT = 64;
+const NO_TABLE = new Uint32Array(0);
 
 export class PageDirectory {
   readonly #tables = new Map<number, Uint32Array>();
-  #lastTable = -1;
-  #last: Uint32Array | undefined;
+  /** Recently used tables and their numbers, by the last bits of the number. NaN: none. */
+  readonly #numbers = new Float64Array(RECENT).fill(Number.NaN);
+  readonly #recent: Uint32Array[] = Array.from({ length: RECENT }, () => NO_TABLE);
 
   /** The number of the page that contains an address given in halves; 0 if there is none. */
   find(low: number, high: number): number {
     const number = high * 64 + (low >>> 26);
-    if (number !== this.#lastTable) {
-      this.#lastTable = number;
-      this.#last = this.#tables.get(number);
+    const place = number & (RECENT - 1);
+    if (this.#numbers[place] !== number) {
+      this.#numbers[place] = number;
+      this.#recent[place] = this.#tables.get(number) ?? NO_TABLE;
     }
-    return this.#last === undefined ? 0 : (this.#last[(low >>> 12) & (PAGES_A_TABLE - 1)] ?? 0);
+    return this.#recent[place]?.[(low >>> 12) & (PAGES_A_TABLE - 1)] ?? 0;
   }
 
   at(address: Address): number {
@@ -36,11 +41,11 @@ export class PageDirectory {
       this.#tables.set(number, table);
     }
     table[Math.floor(address / PAGE) % PAGES_A_TABLE] = page;
-    this.#lastTable = -1;
+    this.#numbers[number & (RECENT - 1)] = Number.NaN;
   }
 
   clear(): void {
     this.#tables.clear();
-    this.#lastTable = -1;
+    this.#numbers.fill(Number.NaN);
   }
 }

@@ -37,7 +37,8 @@ const MOST_TAILS = 2 ** 26;
 export function nodesOfType({ graph }: ObjectGraph, type: string): NodeId[] {
   const isWanted = Uint8Array.from(graph.typeNames, (name) => (name === type ? 1 : 0));
   const nodes: NodeId[] = [];
-  for (let node = FIRST_OBJECT; node < graph.nodes; node++) {
+  const end = isWanted.includes(1) ? graph.nodes : 0;
+  for (let node = FIRST_OBJECT; node < end; node++) {
     if (isWanted[uint32At(graph.type, node)] === 1) {
       nodes.push(node);
     }

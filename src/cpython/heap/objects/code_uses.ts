@@ -25,7 +25,9 @@ const LONGEST_CODE = 2 ** 20;
 const DEEPEST = 4;
 
 export interface CodeUses extends Pick<Code, "function" | "file" | "firstLine"> {
-  /** Lines that load something. */
+  /** All names that its lines may load. */
+  readonly names: ReadonlySet<string>;
+  /** Lines that load something; decoded when they are asked for. */
   readonly lines: readonly LineUses[];
 }
 
@@ -41,6 +43,9 @@ export class CodeUsesReader {
   readonly #codes: CodeReader;
   /** Whether code of that file is wanted, by co_filename. */
   readonly #files = new Map<Address, boolean>();
+  /** Names, which most functions share, and whether a type is that of code, both by address. */
+  readonly #texts = new Map<Address, string>();
+  readonly #isCode = new Map<Address, boolean>();
 
   constructor(python: PythonRuntime, copy: HeapPages) {
     this.#python = { ...python, memory: copy, reader: new MemoryReader(copy) };
@@ -83,63 +88,62 @@ export class CodeUsesReader {
   #codesWithin(code: Address): Address[] {
     const { reader, layout } = this.#python;
     const constants = readItems(this.#python, reader.pointer(code + layout.code.constants));
-    return constants.filter(
-      (constant) => typeName(this.#python, typeOf(this.#python, constant)) === "code",
-    );
+    return constants.filter((constant) => {
+      const type = typeOf(this.#python, constant);
+      const isCode = this.#isCode.get(type) ?? typeName(this.#python, type) === "code";
+      this.#isCode.set(type, isCode);
+      return isCode;
+    });
   }
 
   #usesOf(address: Address): CodeUses {
     const { layout } = this.#python;
     const code = this.#codes.read(address);
     const opcodes = OPCODES[minorOf(layout.version)];
-    const lines = new Map<number, { names: string[]; storesItems: boolean }>();
-    if (opcodes !== undefined) {
-      const nameOf = this.#namesOf(address, opcodes);
-      for (const { at, instruction, argument } of instructionsOf(this.#bytesOf(address), opcodes)) {
-        const names = nameOf(instruction, argument);
-        const storesItems = opcodes.storeSubscript.includes(instruction);
-        if (names.length > 0 || storesItems) {
-          const line = this.#codes.line(code, at);
-          const uses = lines.get(line) ?? { names: [], storesItems: false };
-          lines.set(line, uses);
-          uses.names.push(...names);
-          uses.storesItems ||= storesItems;
-        }
-      }
-    }
+    const texts = this.#namesOf(address);
     const { function: name, file, firstLine } = code;
-    return { function: name, file, firstLine, lines: [...lines.values()] };
+    const names = new Set(Object.values(texts).flat());
+    let lines: LineUses[] | null = opcodes === undefined ? [] : null;
+    const decode = () =>
+      opcodes === undefined ? [] : orNull(() => this.#linesOf(address, code, opcodes, texts));
+    return {
+      function: name,
+      file,
+      firstLine,
+      names,
+      get lines() {
+        lines ??= decode() ?? [];
+        return lines;
+      },
+    };
   }
 
-  /** The names to which an instruction's argument refers. */
-  #namesOf(
-    code: Address,
-    { names, variables, pairs, cells }: Opcodes,
-  ): (instruction: number, argument: number) => string[] {
+  #linesOf(address: Address, code: Code, opcodes: Opcodes, texts: CodeNames): LineUses[] {
+    const lines = new Map<number, { names: string[]; storesItems: boolean }>();
+    for (const { at, instruction, argument } of instructionsOf(this.#bytesOf(address), opcodes)) {
+      const names = namesAt(opcodes, texts, instruction, argument);
+      const storesItems = opcodes.storeSubscript.includes(instruction);
+      if (names.length > 0 || storesItems) {
+        const line = this.#codes.line(code, at);
+        const uses = lines.get(line) ?? { names: [], storesItems: false };
+        lines.set(line, uses);
+        uses.names.push(...names);
+        uses.storesItems ||= storesItems;
+      }
+    }
+    return [...lines.values()];
+  }
+
+  #namesOf(code: Address): CodeNames {
     const { code: fields } = this.#python.layout;
-    const globals = this.#textsOf(code, fields.names);
     const locals = this.#textsOf(code, fields.localsPlusNames ?? fields.variableNames);
     // Since 3.11, cells are numbered among the variables.
     const apart = [
       ...this.#textsOf(code, fields.cellNames),
       ...this.#textsOf(code, fields.freeNames),
     ];
-    const cellTexts = fields.localsPlusNames === null ? apart : locals;
-    const loaded = (instruction: number, argument: number) => {
-      const shift = names[instruction];
-      if (shift !== undefined) {
-        return [globals[argument >> shift]];
-      }
-      if (pairs.includes(instruction)) {
-        return [locals[argument >> 4], locals[argument & 15]];
-      }
-      if (cells.includes(instruction)) {
-        return [cellTexts[argument]];
-      }
-      return variables.includes(instruction) ? [locals[argument]] : [];
-    };
-    return (instruction, argument) =>
-      loaded(instruction, argument).filter((name) => name !== undefined);
+    const cells = fields.localsPlusNames === null ? apart : locals;
+    return { globals: this.#textsOf(code, fields.names), locals, cells };
   }
 
   /** From a tuple of names; empty if this version has no such field. */
@@ -147,9 +151,11 @@ export class CodeUsesReader {
     const { reader } = this.#python;
     return field === null
       ? []
-      : readItems(this.#python, reader.pointer(code + field)).map((name) =>
-          readText(this.#python, name),
-        );
+      : readItems(this.#python, reader.pointer(code + field)).map((name) => {
+          const text = this.#texts.get(name) ?? readText(this.#python, name);
+          this.#texts.set(name, text);
+          return text;
+        });
   }
 
   /** From 3.11 on in the code object itself, counted in words; before, in a bytes object. */
@@ -162,6 +168,34 @@ export class CodeUsesReader {
     const start = isInPlace ? code + layout.code.bytes : holder + layout.bytes.data;
     return length > 0 && length <= LONGEST_CODE ? reader.bytes(start, length) : new Uint8Array();
   }
+}
+
+/** The names of a function, each list as its instructions number it. */
+interface CodeNames {
+  readonly globals: readonly string[];
+  readonly locals: readonly string[];
+  readonly cells: readonly string[];
+}
+
+/** The names to which an instruction's argument refers. */
+function namesAt(
+  { names, variables, pairs, cells }: Opcodes,
+  texts: CodeNames,
+  instruction: number,
+  argument: number,
+): string[] {
+  const shift = names[instruction];
+  const loaded =
+    shift !== undefined
+      ? [texts.globals[argument >> shift]]
+      : pairs.includes(instruction)
+        ? [texts.locals[argument >> 4], texts.locals[argument & 15]]
+        : cells.includes(instruction)
+          ? [texts.cells[argument]]
+          : variables.includes(instruction)
+            ? [texts.locals[argument]]
+            : [];
+  return loaded.filter((name) => name !== undefined);
 }
 
 interface Instruction {

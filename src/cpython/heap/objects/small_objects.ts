@@ -115,6 +115,34 @@ export function parseKeys(
   head: Uint32Array,
   at: number,
 ): KeysTable | null {
+  const table = noKeys();
+  return parseKeysInto(table, layout, address, head, at) ? table : null;
+}
+
+/** A table to be filled by {@link parseKeysInto}. */
+export function noKeys(): Writable<KeysTable> {
+  // Fractions, so that the fields hold addresses without boxing them.
+  return {
+    address: 0.5,
+    bytes: 0.5,
+    entriesAt: 0.5,
+    entryBytes: 0,
+    used: 0,
+    usable: 0,
+    references: 0,
+  };
+}
+
+type Writable<Row> = { -readonly [Name in keyof Row]: Row[Name] };
+
+/** The same without an object for each of millions of dicts; false if the figures contradict each other. */
+export function parseKeysInto(
+  table: Writable<KeysTable>,
+  layout: HeapLayout,
+  address: Address,
+  head: Uint32Array,
+  at: number,
+): boolean {
   const references = wordAt(head, at);
   let size: number;
   let indexBytes: number;
@@ -127,7 +155,7 @@ export function parseKeys(
     const log2Index = (sizes >>> 8) & 0xff;
     const kind = (sizes >>> 16) & 0xff;
     if (kind > 2 || log2 > 40 || log2Index < log2 || log2Index > log2 + 3) {
-      return null;
+      return false;
     }
     size = POWERS[log2] ?? 0;
     indexBytes = POWERS[log2Index] ?? 0;
@@ -137,7 +165,7 @@ export function parseKeys(
     headBytes = 40;
     field = 6;
     if (!(size >= 1 && size <= 2 ** 40) || !Number.isInteger(Math.log2(size))) {
-      return null;
+      return false;
     }
     indexBytes = size * (size <= 0xff ? 1 : size <= 0xffff ? 2 : size <= 0xffffffff ? 4 : 8);
   }
@@ -145,17 +173,16 @@ export function parseKeys(
   const used = wordAt(head, at + field + 2);
   const room = Math.floor((size * 2) / 3);
   if (used + usable > Math.max(room, 5) + 1) {
-    return null;
+    return false;
   }
-  return {
-    address,
-    bytes: headBytes + indexBytes + room * entryBytes,
-    entriesAt: address + headBytes + indexBytes,
-    entryBytes,
-    used,
-    usable,
-    references,
-  };
+  table.address = address;
+  table.bytes = headBytes + indexBytes + room * entryBytes;
+  table.entriesAt = address + headBytes + indexBytes;
+  table.entryBytes = entryBytes;
+  table.used = used;
+  table.usable = usable;
+  table.references = references;
+  return true;
 }
 
 /**

@@ -37,7 +37,8 @@ export function findStorages(
 ): Storages {
   const tensors: NodeId[] = [];
   const arrays: NodeId[] = [];
-  for (let node = from; node < first; node++) {
+  const end = types.hasShape(SHAPE_TENSOR) ? first : from;
+  for (let node = from; node < end; node++) {
     const shape = types.of(uint32At(type, node)).shape;
     if (shape === SHAPE_TENSOR) {
       tensors.push(node);

@@ -133,6 +133,22 @@ export interface TypeFacts {
   readonly base: TypeRow;
 }
 
+/** sizeof(PyFloatObject): what follows in a subclass may refer to something. */
+export const LEAF_BYTES: Bytes = 24;
+
+/** Objects of the type never refer to anything: plain numbers, texts and bytes. */
+export function refersToNothing(
+  { shape, basicSize, managedDict, dictOffset }: TypeFacts,
+  { compactBytes }: HeapLayout,
+): boolean {
+  const isPlain =
+    shape === SHAPE_INT ||
+    shape === SHAPE_BYTES ||
+    (shape === SHAPE_STR && basicSize <= compactBytes + 8) ||
+    (shape === SHAPE_LEAF && basicSize <= LEAF_BYTES);
+  return isPlain && !managedDict && dictOffset === 0;
+}
+
 export class TypeTable {
   readonly #types: TypeFacts[] = [];
   readonly #names: (TypeName | undefined)[] = [];
@@ -176,6 +192,11 @@ export class TypeTable {
   /** The type of a row that {@link find} or {@link addKind} returned. */
   of(row: TypeRow): TypeFacts {
     return this.#types[row] ?? missing(row);
+  }
+
+  /** Whether any type that was found has a shape. */
+  hasShape(shape: number): boolean {
+    return this.#types.some((type) => type.shape === shape);
   }
 
   /** `module.qualname` without `builtins.`. */
