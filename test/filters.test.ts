@@ -116,7 +116,8 @@ describe("--by", () => {
   test("summary: live bytes and growth by thread, label and rank; shares add up", async () => {
     const { groups = [], by } = await document<SummaryJson>("summary", recording, "--by", "thread");
     expect(by).toBe("thread");
-    expect(groups[0]).toMatchObject({ group: "ingest", sites: 1 });
+    expect(groups[0]?.group).toBe("ingest");
+    expect(groups[0]?.sites).toBeGreaterThanOrEqual(1); // one of its small blocks may be sampled, too
     expect(groups[0]?.growthBytesPerHour).toBeGreaterThan(10_000 * MIB);
     expect(groups.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1, 6);
     const search = groups.find(({ group }) => group === "search");
