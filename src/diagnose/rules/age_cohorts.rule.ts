@@ -9,7 +9,12 @@ import type { Observations } from "../evidence/observations.js";
 import { isFirm, SHORTEST_WINDOW_MS } from "../series/growth.js";
 import { growthShown, memoryName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
-import { type SiteCourse, type SiteJudgement, SMALLEST_KEPT_BYTES } from "../sites/suspects.js";
+import {
+  keptSpanMs,
+  type SiteCourse,
+  type SiteJudgement,
+  SMALLEST_KEPT_BYTES,
+} from "../sites/suspects.js";
 import { frameText } from "../wording/words.js";
 import { type Finding, type Rule, silent } from "./rule.js";
 
@@ -89,7 +94,7 @@ function nothingKept({ sites, bounded, windowMs }: Observations): Finding {
   }
   if (largest.keptBytes === 0) {
     return silent(
-      `No sampled allocation made in the last ${formatDurationBriefly((windowMs * 2) / 3)} is still live.`,
+      `No sampled allocation made in the last ${formatDurationBriefly(keptSpanMs(windowMs))} is still live.`,
     );
   }
   const where = frameText(headlineOf(largest.site));
@@ -107,7 +112,7 @@ function nothingKept({ sites, bounded, windowMs }: Observations): Finding {
 
 /** "12 MiB allocated in the last 40 s": figures of kept bytes leave out the first third of the window. */
 function keptText(bytes: Bytes, windowMs: Millis): string {
-  return `${formatBytesBriefly(bytes)} allocated in the last ${formatDurationBriefly((windowMs * 2) / 3)}`;
+  return `${formatBytesBriefly(bytes)} allocated in the last ${formatDurationBriefly(keptSpanMs(windowMs))}`;
 }
 
 function courseText({ course, keptBytes, backlog }: SiteJudgement, windowMs: Millis): string {

@@ -10,6 +10,7 @@ import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations
 import { isFirm, risesLate, smallestRise } from "../series/growth.js";
 import { type Swings, swingsOf, swingsText } from "../series/swings.js";
 import { levelNow, memoryName, type TotalGrowth } from "../series/total_growth.js";
+import { keptSpanMs } from "../sites/suspects.js";
 import { levelText } from "../wording/summary_sentence.js";
 import { settledBy } from "../wording/window_needed.js";
 import { type Finding, open, type Rule, silent } from "./rule.js";
@@ -70,8 +71,6 @@ export const trend: Rule = {
   },
 };
 
-/** Share of the window after its first third, whose live allocations are `keptBytes`. */
-const JUDGED_SHARE = 2 / 3;
 /** 95 %. */
 const STANDARD_ERRORS = 2;
 
@@ -83,7 +82,7 @@ function littleYoung({ evidence, sites, windowMs }: Observations): Finding | nul
   if (evidence.sites === undefined || evidence.importedFrom !== undefined) {
     return null;
   }
-  const spanMs = windowMs * JUDGED_SHARE;
+  const spanMs = keptSpanMs(windowMs);
   let [live, young, variance] = [0, 0, 0];
   for (const { site, keptBytes } of sites) {
     const own = site.liveBytes.at(-1) ?? 0;

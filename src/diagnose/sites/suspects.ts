@@ -65,6 +65,11 @@ const FALLING = 0.6;
 /** With fewer snapshots after the first third, on a busy machine, the first and the last decide. */
 const FEWEST_SNAPSHOTS = 4;
 
+/** The part of a window whose live allocations are `keptBytes`: what is left after its first third. */
+export function keptSpanMs(windowMs: Millis): Millis {
+  return (windowMs * 2) / 3;
+}
+
 export function judgeSites(histories: SiteHistories, startMs: TimeMs): SiteJudgement[] {
   return histories.sites
     .map((site) => judgeSite(site, histories, startMs))

@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readdirSync, statSync } from
 import { hostname, release } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { TIDEMARK_VERSION } from "../../linux/installation.js";
+import { orNull } from "../../linux/process/proc_files.js";
 import type { Pid, TimeMs } from "../../model/base/units.js";
 import { fileNotFound, fileUnusable, nothingThere } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
@@ -99,10 +100,10 @@ export function importPool(
   }
 }
 
-/** The other pool files of the folder, opened. */
+/** The other pool files of the folder, opened; none if the folder cannot be listed. */
 function poolsBeside(poolPath: string): PoolFile[] {
   const folder = dirname(poolPath);
-  return readdirSync(folder)
+  return (orNull(() => readdirSync(folder)) ?? [])
     .filter((name) => POOL_NAME.test(name) && name !== basename(poolPath))
     .map((name) => join(folder, name))
     .map((source) => ({ source, changedMs: statSync(source, { throwIfNoEntry: false })?.mtimeMs }))

@@ -46,11 +46,7 @@ export function profilePool(
     assembler.renew(assembler.begin(found.header), found);
     processes.push(found.header);
   };
-  for (const found of segmentsOf(file, pool, unread)) {
-    if (only === null || found.header.pid === only) {
-      add(found);
-    }
-  }
+  segmentsOf(file, pool, unread, only).forEach(add);
   let waiting = others;
   for (let before = 0; before < processes.length; ) {
     before = processes.length;
@@ -72,13 +68,15 @@ export function profilePool(
   };
 }
 
-/** The readable segments. A process that overwrote its segment does not affect the profiles of the others. */
+/** The readable segments, or those of the process `only`. A process that overwrote its segment does not affect the profiles of the others. */
 function segmentsOf(
   { descriptor, source }: PoolFile,
   pool: PoolReader,
   unread: string[],
+  only: Pid | null = null,
 ): SegmentSnapshot[] {
-  return pool.slots().flatMap((slot) => {
+  const slots = pool.slots().filter(({ pid }) => only === null || pid === only);
+  return slots.flatMap((slot) => {
     try {
       return new SegmentReader(descriptor, pool.slotRange(slot.index), source).snapshot() ?? [];
     } catch (error) {

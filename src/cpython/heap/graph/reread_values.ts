@@ -105,11 +105,16 @@ export function renewValues(
     gone = renewal.gone;
     for (let n = 0; n < address.length && left-- > 0 && !renewal.isOver; n++) {
       const row = uint32At(type, n);
-      const left = uint32At(room, n);
-      if (mayName(types.of(row).shape) && left <= LARGEST_NAMESPACE) {
+      const bytes = uint32At(room, n);
+      if (mayName(types.of(row).shape) && bytes <= LARGEST_NAMESPACE) {
         const object = float64At(address, n);
-        if (renewal.mayBeOutdated(object, row, left)) {
-          renewal.renew({ address: object, type: row, shallow: float64At(shallow, n), room: left });
+        if (renewal.mayBeOutdated(object, row, bytes)) {
+          renewal.renew({
+            address: object,
+            type: row,
+            shallow: float64At(shallow, n),
+            room: bytes,
+          });
         }
       }
     }

@@ -179,23 +179,32 @@ interface CodeNames {
 
 /** The names to which an instruction's argument refers. */
 function namesAt(
-  { names, variables, pairs, cells }: Opcodes,
+  opcodes: Opcodes,
   texts: CodeNames,
   instruction: number,
   argument: number,
 ): string[] {
+  return loadedAt(opcodes, texts, instruction, argument).filter((name) => name !== undefined);
+}
+
+/** Undefined where an argument is beyond the names, as in code that was damaged. */
+function loadedAt(
+  { names, variables, pairs, cells }: Opcodes,
+  texts: CodeNames,
+  instruction: number,
+  argument: number,
+): (string | undefined)[] {
   const shift = names[instruction];
-  const loaded =
-    shift !== undefined
-      ? [texts.globals[argument >> shift]]
-      : pairs.includes(instruction)
-        ? [texts.locals[argument >> 4], texts.locals[argument & 15]]
-        : cells.includes(instruction)
-          ? [texts.cells[argument]]
-          : variables.includes(instruction)
-            ? [texts.locals[argument]]
-            : [];
-  return loaded.filter((name) => name !== undefined);
+  if (shift !== undefined) {
+    return [texts.globals[argument >> shift]];
+  }
+  if (pairs.includes(instruction)) {
+    return [texts.locals[argument >> 4], texts.locals[argument & 15]];
+  }
+  if (cells.includes(instruction)) {
+    return [texts.cells[argument]];
+  }
+  return variables.includes(instruction) ? [texts.locals[argument]] : [];
 }
 
 interface Instruction {
