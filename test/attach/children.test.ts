@@ -20,11 +20,13 @@ afterAll(removeScratch);
  * and then its own agent's state whenever that changes. */
 const PARENT = `
 import os, sys, time
+def say(line): # in one call: print() writes each word by itself, and three processes print
+    sys.stdout.write(line + "\\n")
 def grow(name):
     kept = []
     for _ in range(1600):
         kept.append(bytearray(100_000))
-    print(name, os.getpid(), flush=True)
+    say(f"{name} {os.getpid()}")
     said = ""
     while True:
         kept[0] = bytearray(100_000)
@@ -32,14 +34,14 @@ def grow(name):
         state = agent.status().split('"state":"')[1].split('"')[0] if agent else "none"
         if state != said:
             said = state
-            print("state", name, state, flush=True)
+            say(f"state {name} {state}")
         time.sleep(0.005)
 def fork(name):
     if os.fork() == 0:
         grow(name)
 fork("early")
 time.sleep(0.3)
-print("up", flush=True)
+say("up")
 for line in sys.stdin:
     fork(line.strip())
     for _ in range(100):

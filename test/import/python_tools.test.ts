@@ -214,6 +214,19 @@ describe.skipIf(environment.packagesPython === null)("files of Python tools", ()
     expect(limits).toMatch(/contains 2 runs, .*\n.*__main__\.load .* \(1 call\)/);
   });
 
+  test("memory_profiler: the second of two runs within a second has only its own calls", async () => {
+    const call = (start: number) => `FUNC __main__.load 20.0 ${start} 70.0 ${start + 0.4} 0\n`;
+    const readings = (start: number) =>
+      `CMDLINE python marked.py\nMEM 20.0 ${start}\nMEM 70.0 ${start + 0.4}\nMEM 0.0 ${start + 0.5}\n`;
+    writeFileSync(
+      join(folder, "quick.dat"),
+      call(1000) + readings(1000) + call(1000.6) + readings(1000.6),
+    );
+    const { summary } = await importOf(folder, "quick.dat");
+    expect(summary.window).toMatchObject({ startMs: 1_000_600, endMs: 1_001_000 });
+    expect(summary.limits.join()).toMatch(/contains 2 runs, .*__main__\.load .* \(1 call\)/);
+  });
+
   test("text and pages that tools print: one line with what they are and which file to import", async () => {
     const file = (name: string) => join(folder, name);
     const refused = async (name: string, content: string): Promise<string> => {

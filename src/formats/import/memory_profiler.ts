@@ -6,8 +6,8 @@
  *     CHLD 4243 12.5 1795640055.6897         a child: pid, MiB, seconds
  *     FUNC app.load 27.56 1795640075.47 58.93 1795640075.79 0
  *
- * The program itself writes FUNC lines, each at the end of the call, so they may come before CMDLINE. `mprof run -o` of an
- * existing file adds another run to it.
+ * The program itself writes FUNC lines, so they may come before the CMDLINE of their run, but not before the last reading of
+ * an earlier one: `mprof run -o` of an existing file adds another run to it, and a run ends with its program.
  */
 import { formatBytes, formatCount } from "../../model/base/numbers.js";
 import type { TimeMs } from "../../model/base/units.js";
@@ -36,7 +36,8 @@ function read(file: ForeignFile): ForeignRecording {
   requireLastLine(file.bytes);
   let command: readonly string[] = [];
   const metrics: { metric: "rssBytes"; timeMs: TimeMs; value: number }[] = [];
-  const allCalls: MeasuredCall[] = [];
+  const calls: MeasuredCall[] = [];
+  let callsBeforeReading = 0;
   let runs = 1;
   let children = false;
   for (const line of linesOf(file.bytes)) {
@@ -46,17 +47,19 @@ function read(file: ForeignFile): ForeignRecording {
       if (metrics.length > 0) {
         runs += 1;
         metrics.length = 0;
+        calls.splice(0, callsBeforeReading);
       }
     } else if (kind === "MEM") {
       const [mib, seconds] = numbers(words, line);
       requireRoom(metrics.length, MOST_ROWS, "readings");
+      callsBeforeReading = calls.length;
       // mprof reads 0 MiB once the process has ended.
       if (mib > 0) {
         metrics.push({ metric: "rssBytes", timeMs: seconds * 1000, value: Math.round(mib * MIB) });
       }
     } else if (kind === "FUNC") {
-      requireRoom(allCalls.length, MOST_ROWS, "calls");
-      allCalls.push(callOf(words, line));
+      requireRoom(calls.length, MOST_ROWS, "calls");
+      calls.push(callOf(words, line));
     } else if (kind === "CHLD") {
       children = true;
     } else if (kind !== "") {
@@ -67,9 +70,6 @@ function read(file: ForeignFile): ForeignRecording {
     throw new ForeignFault("it has no reading");
   }
   metrics.sort((a, b) => a.timeMs - b.timeMs);
-  // The first reading is a tenth of a second after the start of the program.
-  const fromMs = runs === 1 ? 0 : (metrics[0]?.timeMs ?? 0) - 1000;
-  const calls = allCalls.filter(({ events: [begin] }) => begin.timeMs >= fromMs);
   const events: TimelineEvent[] = calls.flatMap((call) => call.events);
   const times = [...metrics, ...events].map(({ timeMs }) => timeMs);
   const startedMs = times.reduce((least, time) => Math.min(least, time));
