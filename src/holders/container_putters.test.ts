@@ -2,13 +2,17 @@ import { describe, expect, test } from "vitest";
 import type { CodeUses } from "../cpython/heap/objects/code_uses.js";
 import { isOwnFile, puttersInto } from "./container_putters.js";
 
-/** Each line lists the names that it loads, with "=" if it stores under a key. */
+/** Each line, from 7 on, lists the names that it loads, with "=" if it stores under a key. */
 const uses = (name: string, ...lines: string[]): CodeUses => ({
   function: name,
   file: "/srv/app.py",
-  firstLine: 7,
+  firstLine: 6,
   names: new Set(lines.flatMap((line) => line.split(" "))),
-  lines: lines.map((line) => ({ names: line.split(" "), storesItems: / =$/.test(line) })),
+  lines: lines.map((text, n) => ({
+    line: 7 + n,
+    names: text.split(" "),
+    storesItems: / =$/.test(text),
+  })),
 });
 
 const PROGRAM = [
@@ -34,6 +38,12 @@ describe("functions that add to", () => {
     expect(puttersInto(["module app", "x", ".captured"], PROGRAM)).toEqual([
       { function: "hook", file: "/srv/app.py", line: 7, callers: [] },
     ]);
+  });
+
+  test("with the line that adds, and under another name with the first line that names it", () => {
+    const lineOf = (...path: string[]) => puttersInto(path, PROGRAM)[0]?.line;
+    expect(lineOf("module app", "SEEN")).toBe(8);
+    expect(lineOf("module app", "x", ".waiting")).toBe(7);
   });
 
   test("a calling function is found by its plain name", () => {

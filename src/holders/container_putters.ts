@@ -42,7 +42,7 @@ const ADDING_TO: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Code by first line; empty if the path does not end in a name, or if too many functions match. `isNested`: the
+ * Each with its line that adds; empty if the path does not end in a name, or if too many functions match. `isNested`: the
  * containers inside it grow, so a line must name it and add; a line that stores may only insert an empty one.
  */
 export function puttersInto(
@@ -54,7 +54,7 @@ export function puttersInto(
   if (name === null) {
     return [];
   }
-  const adds = ({ names, storesItems }: LineUses) => {
+  const adds = ({ names, storesItems }: Omit<LineUses, "line">) => {
     const at = names.indexOf(name);
     const adding = (one: string, place: number) =>
       ADDING_TO.has(one) || (ADDING.has(one) && place > at && !(isNested && MAKING_ROOM.has(one)));
@@ -65,11 +65,16 @@ export function puttersInto(
   // It may be passed on under another name.
   const putters =
     ofLine.length > 0 || isNested ? ofLine : using.filter(({ lines }) => adds(together(lines)));
-  return putters.length > MOST_PUTTERS ? [] : putters.map((putter) => putterOf(putter, uses));
+  const lineIn = ({ lines, firstLine }: CodeUses) =>
+    (lines.find(adds) ?? lines.find(({ names }) => names.includes(name)))?.line ?? firstLine;
+  return putters.length > MOST_PUTTERS
+    ? []
+    : putters.map((putter) => putterOf(putter, lineIn(putter), uses));
 }
 
 function putterOf(
-  { function: name, file, firstLine }: CodeUses,
+  { function: name, file }: CodeUses,
+  line: number,
   uses: readonly CodeUses[],
 ): Putter {
   const bare = present(name.split(".").at(-1));
@@ -79,12 +84,12 @@ function putterOf(
   return {
     function: name,
     file,
-    line: firstLine,
+    line,
     callers: callers.map((caller) => caller.function),
   };
 }
 
-function together(lines: readonly LineUses[]): LineUses {
+function together(lines: readonly LineUses[]): Omit<LineUses, "line"> {
   return {
     names: lines.flatMap(({ names }) => names),
     storesItems: lines.some(({ storesItems }) => storesItems),

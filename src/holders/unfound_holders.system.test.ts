@@ -79,7 +79,8 @@ test.skipIf(environment.packagesPython === null)(
     const row = present(lookUp(false).get("pages"));
     expect(row.looked).toBeGreaterThan(10);
     expect(row.held).toBeGreaterThan(0.7 * row.looked);
-    expect(row.path.slice(0, 2)).toEqual(["module __main__", "audit"]);
+    expect(row.path).toEqual(["module __main__", "audit", ".db"]);
+    expect(row).toMatchObject({ type: "sqlite3.Connection", entries: 0 });
   },
 );
 

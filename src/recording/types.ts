@@ -140,14 +140,14 @@ export interface HolderRow {
   readonly entries: number;
   /** 0: the holder has none. */
   readonly bound: number;
-  /** Functions of the program's own code that add items to it, by first line; empty if none is known. */
+  /** Functions of the program's own code that add items to it; empty if none is known. */
   readonly putters: readonly Putter[];
 }
 
 export interface Putter {
   readonly function: string;
   readonly file: string;
-  /** Its first. */
+  /** The one that adds; in recordings of earlier versions, its first. */
   readonly line: number;
   /** Functions of the program's own code with a line that calls it. */
   readonly callers: readonly string[];

@@ -157,6 +157,22 @@ describe("native-memory", () => {
     expect(suspects[0]?.holder?.path).toEqual(["app", "results"]);
     expect(suspects[0]?.advice[0]?.id).toBe("TM-A001");
   });
+
+  test("looked up, and of one object: an in-memory database", () => {
+    const of = (more: string) =>
+      diagnose(
+        evidenceOf(`${growing}\nholder encode held=39 path=app>db type=sqlite3.Connection ${more}`),
+      );
+    const { verdict: one, suspects } = of("retained=0.01");
+    expect(one.summary).toMatch(
+      /^Memory that a library keeps for one sqlite3.Connection object grows: allocated by encode .*; app → db keeps it; /,
+    );
+    expect(suspects[0]?.advice[0]?.id).toBe("TM-A026");
+    // What is counted for the holder explains the memory, or it has entries.
+    for (const more of ["retained=60", "retained=0.01 entries=9"]) {
+      expect(of(more).verdict.summary).toMatch(/^Python objects accumulate: .* holds them;/);
+    }
+  });
 });
 
 describe("autograd-graph", () => {
@@ -412,6 +428,8 @@ describe("library-objects", () => {
     expect(diagnosed.kind).toBe("python-leak");
     expect(diagnosed.summary).toContain("mostly polars.Frame objects; app → frames holds them");
     expect(suspects).toMatchObject([{ type: "polars.Frame", holder: { path: ["app", "frames"] } }]);
+    const { verdict: added } = diagnose(evidenceOf(`${rss}\n${more}\n${held} putter=ingest`));
+    expect(added.summary).toContain("app → frames holds them, added by ingest (app.py:7);");
   });
 
   test("a site that keeps a little memory in the same place is their creator", () => {

@@ -17,6 +17,7 @@ import { headlineOf } from "../sites/headline_frame.js";
 import { agesOf, keeps, type SiteJudgement } from "../sites/suspects.js";
 import { adviceFor, adviceForBacklog } from "../wording/advice.js";
 import type { AdviceFacts } from "../wording/advice_entry.js";
+import { isBehindOneObject } from "../wording/holder_name.js";
 
 const MS_PER_HOUR = 3_600_000;
 const MOST_SUSPECTS = 10;
@@ -200,6 +201,10 @@ function factsOf(
     added: new Map(
       types.map(({ type, objects }) => [type, (objects.at(-1) ?? 0) - (objects[0] ?? 0)]),
     ),
+    isOfOneObject: isBehindOneObject(holder, {
+      domain: site.domain,
+      liveBytes: site.liveBytes.at(-1) ?? 0,
+    }),
     ...(handles === undefined ? {} : { handles }),
   };
 }

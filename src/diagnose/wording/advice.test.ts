@@ -157,6 +157,13 @@ test.each([
   expect(ids({ holder, code: "first /srv/app.py" })).toEqual(["TM-A001"]);
 });
 
+test("what a library keeps for one object is deleted, or the object is replaced", () => {
+  const holder = held("module __main__ > db: sqlite3.Connection", { entries: 0 });
+  expect(ids({ holder, isOfOneObject: true })).toEqual(["TM-A026"]);
+  expect(first({ holder, isOfOneObject: true })).toContain("keeps for db when");
+  expect(ids({ holder })).toEqual(["TM-A008"]);
+});
+
 test("stored exceptions, by their tracebacks or by the holder's name", () => {
   const holder = held("module __main__ > failures: list");
   expect(ids({ holder })).toEqual(["TM-A005", "TM-A001"]);

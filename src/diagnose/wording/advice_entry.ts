@@ -13,6 +13,8 @@ export interface AdviceFacts {
   readonly holdsTracebacks?: boolean;
   /** Types whose objects became more, with the increase. */
   readonly added?: ReadonlyMap<string, number>;
+  /** Whether a library allocated the memory for the holder, which is one object. */
+  readonly isOfOneObject?: boolean;
   /** For handles: which of them accumulate. */
   readonly handles?: Handles;
 }

@@ -190,6 +190,19 @@ export const HOLDER_ADVICE: readonly Advice[] = [
     after: "with contextlib.closing(db.execute(query)) as cursor:\n    row = cursor.fetchone()",
   },
   {
+    id: "TM-A026",
+    text: "Delete what the library keeps for the object when it is no longer needed (rows of an in-memory database, nodes of a document, remembered objects of a pickler), or close the object and create a new one from time to time.",
+    named: (name) =>
+      `Delete what the library keeps for ${name} when it is no longer needed (rows of an in-memory database, nodes of a document, remembered objects of a pickler), or close ${name} and create a new one from time to time.`,
+    when: "A library allocates more and more memory for one object, such as the connection of an in-memory database.",
+    kinds: OF_OBJECTS,
+    fits: ({ isOfOneObject }) => isOfOneObject === true,
+    stands: "db",
+    before: 'db.execute("insert into events values (?)", [event])',
+    after:
+      'db.execute("insert into events values (?)", [event])\ndb.execute("delete from events where id < ?", [oldest])',
+  },
+  {
     id: "TM-A024",
     text: "Drop each thread when it has ended, or use a ThreadPoolExecutor: a Thread object keeps its attributes.",
     named: (name) =>

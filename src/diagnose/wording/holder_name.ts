@@ -1,5 +1,5 @@
 /** The holder as the program's own code names it: "hub.watchers". */
-import type { HolderJson } from "../../model/documents/diagnosis_document.js";
+import type { HolderJson, SuspectJson } from "../../model/documents/diagnosis_document.js";
 
 const LONGEST_NAME = 60;
 /** The step from a function with functools.lru_cache to the dict of its results. */
@@ -14,6 +14,24 @@ export function outsideLibrary(path: readonly string[]): readonly string[] {
   const inside = path.findIndex((step) => OF_LIBRARY.test(step));
   const cut = inside > 0 && PRIVATE.test(path[inside - 1] ?? "") ? inside - 1 : inside;
   return cut > 1 ? path.slice(0, cut) : path;
+}
+
+/** What is counted for an object whose memory a library allocated is at most this share of that memory. */
+const MOST_COUNTED = 0.1;
+/** A holder that stands for several objects: links of a chain, parts that are alike. */
+const SEVERAL = /× \d|^each of /;
+
+/** Whether a library allocated the memory for one object that is no container, such as the connection of a database. */
+export function isBehindOneObject(
+  holder: HolderJson | null | undefined,
+  { domain, liveBytes }: Pick<SuspectJson, "domain" | "liveBytes">,
+): boolean {
+  return (
+    domain !== "python" &&
+    holder?.entries === 0 &&
+    holder.retainedBytes < MOST_COUNTED * liveBytes &&
+    !holder.path.some((step) => SEVERAL.test(step))
+  );
 }
 
 /**

@@ -19,6 +19,7 @@ import { freedAtEnd, measureName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { fillingParts, holderName } from "./filling_cache.js";
+import { isBehindOneObject } from "./holder_name.js";
 import { frameText } from "./words.js";
 
 const MS_PER_HOUR = 3_600_000;
@@ -113,10 +114,12 @@ export function summaryOf(
     );
   } else if (first) {
     parts.push(originOf(kind, first));
-    const { holder, puts, stack } = suspects[0] ?? {};
-    if (holder) {
-      const putter = puts ? `, added by ${frameText(stack?.[0])}` : "";
-      parts.push(`${holderName(holder)} holds them${putter}`);
+    const [suspect] = suspects;
+    if (suspect?.holder && kind === "python-leak" && isBehindOneObject(suspect.holder, suspect)) {
+      parts[0] = `Memory that a library keeps for one ${suspect.holder.type} object grows`;
+      parts.push(`${holderName(suspect.holder)} keeps it`);
+    } else if (suspect?.holder) {
+      parts.push(`${holderName(suspect.holder)} holds them${addedText(first, suspect)}`);
     }
     if (growth.bytesPerHour > 0) {
       parts.push(rateOf(kind, accused, growth));
@@ -132,6 +135,12 @@ export function summaryOf(
     );
   }
   return `${parts[0]}: ${parts.slice(1).join("; ")}.`;
+}
+
+/** The line that adds the objects, if it is not the one that allocated them, or no allocation of them was sampled. */
+function addedText({ site }: SiteJudgement, { puts, stack: [frame] }: SuspectJson): string {
+  const isAdded = puts || (site.keptStacks.length === 0 && frame !== undefined);
+  return isAdded ? `, added by ${frameText(frame)}` : "";
 }
 
 /** The kind in words, with the processes or handles that it is about where they are known. */

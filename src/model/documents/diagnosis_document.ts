@@ -64,7 +64,7 @@ export interface HolderJson {
   entries: number;
   /** When its entries and retained bytes were counted; absent if that time is unknown. */
   atMs?: TimeMs;
-  /** Functions of the program that add items to it, by first line; absent if none is known. */
+  /** Functions of the program that add items to it, each with its line that adds; absent if none is known. */
   putters?: FrameJson[];
 }
 

@@ -34,6 +34,8 @@ const MOST_FIELDS = 4;
 const SURE_LINKS = 24;
 const LOST_ON_CHAIN = 0.3;
 const DEEPEST = 4096;
+/** Fewer blocks of one object may be parts of it, such as an instance and its attributes. */
+const FEWEST_BLOCKS = 3;
 /** Fewer names at which paths split may be separate leaks. */
 const FEWEST_NAMES = 12;
 const LARGE: Bytes = 2 ** 20;
@@ -63,13 +65,16 @@ export function accumulationPoint(
       break;
     }
     const last = steps.at(-1)?.node ?? 0;
-    // If all paths lead to one object, its holder is wanted, unless it is a container or keeps growing in its
-    // own buffer. If paths were truncated, they only seem to lead to one object. One of several objects with names of
+    // If all paths lead to one object, its holder is wanted, unless it is a container, keeps growing in its own
+    // buffer, or has several blocks: what a C library keeps for it (an in-memory database). If paths were truncated, they only seem to lead to one object. One of several objects with names of
     // their own (df1, df2, df3) does not hold the others, unless it is a container.
     if (depth + 1 < DEEPEST && through.every((way) => way.length === depth + 1)) {
       const before = steps.at(-2)?.node ?? 0;
+      const isBacked =
+        through.length >= FEWEST_BLOCKS && next >= FIRST_OBJECT && next < objects.end;
       const itself =
         isContainer(objects, names, next, last) ||
+        isBacked ||
         (isLarge(objects, next) && !isContainer(objects, names, last, before));
       const holder = itself
         ? next

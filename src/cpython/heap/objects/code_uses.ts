@@ -32,6 +32,7 @@ export interface CodeUses extends Pick<Code, "function" | "file" | "firstLine"> 
 }
 
 export interface LineUses {
+  readonly line: number;
   /** The attributes, methods, globals and variables that it loads, in instruction order. */
   readonly names: readonly string[];
   /** It contains `container[key] = value`. */
@@ -119,13 +120,13 @@ export class CodeUsesReader {
   }
 
   #linesOf(address: Address, code: Code, opcodes: Opcodes, texts: CodeNames): LineUses[] {
-    const lines = new Map<number, { names: string[]; storesItems: boolean }>();
+    const lines = new Map<number, { line: number; names: string[]; storesItems: boolean }>();
     for (const { at, instruction, argument } of instructionsOf(this.#bytesOf(address), opcodes)) {
       const names = namesAt(opcodes, texts, instruction, argument);
       const storesItems = opcodes.storeSubscript.includes(instruction);
       if (names.length > 0 || storesItems) {
         const line = this.#codes.line(code, at);
-        const uses = lines.get(line) ?? { names: [], storesItems: false };
+        const uses = lines.get(line) ?? { line, names: [], storesItems: false };
         lines.set(line, uses);
         uses.names.push(...names);
         uses.storesItems ||= storesItems;
