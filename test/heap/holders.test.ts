@@ -51,6 +51,7 @@ describe.each(interpreters.map((one) => [`Python ${one.version} ${one.path}`, on
       ["InShards", ["module __main__", "registry", ".shards"]],
       ["InConnections", ["module __main__", "connections", "each of 6", ".history"]],
       ["InSessions", ["module __main__", "sessions"]],
+      ["InScratch", ["module __main__", "scratch", ".rows"]],
       ["InDepth", ["module __main__", "depth", ".top", ".below × 4,999"]],
       ["Link", ["module __main__", "undo", ".top", ".below × 399"]],
       ["InReplay", ["module __main__", "remembered", "collections.deque[...]", ".below × 156"]],

@@ -208,6 +208,15 @@ def collect(ready, stop):
 own = threading.local()
 
 
+class Scratch(threading.local):
+    pass
+
+
+scratch = Scratch()
+InScratch = held("InScratch")
+scratch.rows = [InScratch(n) for n in range(COUNT)]
+
+
 def remember(ready, stop):
     own.results = {n: InThreadLocal(n) for n in range(COUNT)}
     ready.wait()

@@ -83,6 +83,14 @@ export class StepNames {
         }
         continue;
       }
+      if (this.#isThreadLocal(from) && this.#shape(to) === SHAPE_DICT) {
+        const value = path[at + 3];
+        if (behind !== undefined && value !== undefined && this.#shape(behind) === SHAPE_DICT) {
+          words.push(`.${this.#keyOf(behind, value)}`);
+          at += 2;
+        }
+        continue;
+      }
       const variable = behind === undefined ? null : this.#functionVariable(from, to, behind);
       if (variable !== null) {
         words.push(variable);
@@ -92,6 +100,21 @@ export class StepNames {
       }
     }
     return withoutRepeats(words);
+  }
+
+  /**
+   * It has a dict of attributes for each thread; the dicts are no separate steps.
+   *
+   *     local ──> dict of threads ──> dict of attributes ──> value
+   */
+  #isThreadLocal(node: NodeId): boolean {
+    const { types, graph } = this.objects;
+    for (let row = uint32At(graph.type, node); row >= 0; row = types.of(row).base) {
+      if (types.name(row) === "_thread._local") {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** From a thread to the contents of its frames; `last`: the path ends there. */
