@@ -22,6 +22,8 @@ export interface Life {
   readonly lines?: Readonly<Record<string, (hours: number) => number>>;
   /** The bound of the cache that holds what a function of `lines` allocates; 0: a dict without a bound. */
   readonly bounds?: Readonly<Record<string, number>>;
+  /** Constant; left out: unknown. */
+  readonly requestsPerSecond?: number;
 }
 
 /** Readings every 10 minutes, with a daily load of 40 MiB and noise of 2 MiB. */
@@ -35,6 +37,7 @@ export function processOf({
   siteMib = mib,
   lines,
   bounds = {},
+  requestsPerSecond,
 }: Life): FleetProcess {
   const startedMs = END - fromDaysAgo * DAY;
   const endedMs = toDaysAgo === undefined ? null : END - toDaysAgo * DAY;
@@ -67,7 +70,10 @@ export function processOf({
     endedMs,
     limitBytes: 1024 * MIB,
     rss: { times, values },
-    requests: null,
+    requests:
+      requestsPerSecond === undefined
+        ? null
+        : { times, values: times.map(() => requestsPerSecond) },
     sites:
       lines !== undefined
         ? Object.entries(lines).map(([name, mibAt]) => site(name, sampled(mibAt)))

@@ -80,6 +80,7 @@ export function judged(
     ...settled,
     z: own.z,
     processes: version.processes.map(({ process }) => process),
+    isFirst: earlier.length === 0,
   });
   return {
     ...version,

@@ -52,6 +52,39 @@ test("where no process found the container of a new line, it leaks after six hou
   expect(verdict("cached_rows", 40)).toBe("python-leak");
 });
 
+const served = (life: Life): Life => ({ ...life, requestsPerSecond: 20 });
+
+test("where requests are known, a new line whose container no process found leaks once no cache of 20 hours bends so little", () => {
+  const verdict = (line: (hours: number) => number) =>
+    diagnosisOf([...before(5, { imports }), ...after(5, { imports, remember: line })].map(served))
+      .verdict.kind;
+  expect(verdict(leaks)).toBe("python-leak");
+  expect(verdict(fills(100, 20))).not.toBe("python-leak");
+});
+
+test("in the first version, a line without a bound leaks within hours if requests are known and the limit is a week away", () => {
+  const verdict = (line: (hours: number) => number, change: (life: Life) => Life) =>
+    diagnosisOf(after(5, { imports, remember: line }).map(change)).verdict.kind;
+  const open = (life: Life) => served(withoutBound(life));
+  const fast = (hours: number) => 3 * leaks(hours);
+  expect(verdict(fast, open)).toBe("python-leak");
+  expect(verdict(fills(300, 20), open)).not.toBe("python-leak");
+  expect(verdict((hours) => leaks(hours) / 2, open)).not.toBe("python-leak");
+  expect(verdict(fast, served)).not.toBe("python-leak");
+  expect(verdict(fast, withoutBound)).not.toBe("python-leak");
+});
+
+test("growth of RSS is that of a cache if the line that explains it has clearly slowed down", () => {
+  const verdict = (line: (hours: number) => number) => {
+    const rss = (hours: number) => 2 * hours;
+    const lines = { imports, stored: line };
+    const now = three({ version: "1.1", fromDaysAgo: 44 / 24, mib: rss, lines });
+    return diagnosisOf([...before(44, { imports }), ...now]).verdict.kind;
+  };
+  expect(verdict((hours) => 2 * hours)).toBe("python-leak");
+  expect(verdict(fills(90, 15))).not.toBe("python-leak");
+});
+
 test("the same leak is not decided after two hours where the agent saw no earlier version", () => {
   const lines = { imports, cached: fills(60, 6) };
   const unseen = before(2, lines).map(({ lines: _, ...life }) => life);

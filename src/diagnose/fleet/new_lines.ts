@@ -28,8 +28,13 @@ const HOUR_MS: Millis = 60 * MINUTE_MS;
 /** Imports and start-up come before. */
 const START_UP_MS: Millis = 10 * MINUTE_MS;
 /** The youngest process that shows the course of a line: where a process found the container that holds it, without a bound, and
- * otherwise. At the later age, what fills in up to 20 h bends by more than the sampler's noise. */
-const LEAST_AGE_MS = { open: 75 * MINUTE_MS, unknown: 6 * HOUR_MS };
+ * otherwise. At the later age, what fills in up to 20 h bends by more than the sampler's noise; where requests are known, earlier if
+ * readings are exact enough. */
+const LEAST_AGE_MS = { open: 75 * MINUTE_MS, exact: 2 * HOUR_MS, unknown: 6 * HOUR_MS };
+/** The time in which what is compared with a leak fills, and how far its k is below 1 at that age. Nearly in proportion before. */
+const FILL = { ms: 20 * HOUR_MS, bend: 0.27 };
+/** Without an earlier version only what passes the limit within this time, if nothing stops it, is decided early. */
+const SOON_MS: Millis = 7 * 24 * HOUR_MS;
 /** Earlier versions were seen for each hour of a day. */
 const LEAST_SEEN_MS: Millis = 24 * HOUR_MS;
 /** One life of an earlier version reached this share of the age, up to a day. */
@@ -44,6 +49,7 @@ const FEWEST_READINGS = 4;
 /** Of k: it may be 1 within its standard error, and is not far below, by as many errors. */
 const STRAIGHT = { likely: 0.95, least: 0.85 };
 const ERRORS = { open: 1, unknown: 2 };
+const EXACT_ERRORS = 2;
 /** The least error of the logarithms of readings: that of a sampler. */
 const LEAST_ERROR = 0.03;
 /** What a function's memory varied by in earlier versions, as a share of its excess. */
@@ -71,20 +77,21 @@ interface Known {
   readonly z: number;
   /** Of the version, with the holders that their own diagnoses found. */
   readonly processes: readonly FleetProcess[];
+  /** Whether no version ran before. */
+  readonly isFirst: boolean;
 }
 
 /** Of one version, the fastest first. `earlier`: lives of the versions before it. */
 export function newLines(
   all: readonly SeenLife[],
   earlier: readonly SeenLife[],
-  { level, limit, z, processes }: Known,
+  about: Known,
 ): NewLine[] {
+  const { level, limit, isFirst } = about;
   const lives = all.filter(({ ages }) => (ages.at(-1) ?? 0) >= LEAST_AGE_MS.open);
   const before = lives.length === 0 ? [] : fromStart(earlier);
   const oldest = Math.max(...lives.map(({ ages }) => ages.at(-1) as number));
-  const seenMs = before.reduce((sum, { ages }) => sum + (ages.at(-1) as number), 0);
-  const comparedMs = LEAST_COMPARED * Math.min(oldest, LEAST_SEEN_MS);
-  if (seenMs < LEAST_SEEN_MS || !before.some(({ ages }) => (ages.at(-1) as number) >= comparedMs)) {
+  if (!isFirst && !areComparable(before, oldest)) {
     return [];
   }
   const most = smallestRise(oldest, level);
@@ -97,15 +104,25 @@ export function newLines(
   const found = [...names].flatMap((name) => {
     const usual = usualOf(name, before);
     const own = lives.filter(({ byFunction }) => byFunction.has(name));
-    const growth = straightGrowth(name, own, usual.level, { z, processes });
+    const growth = straightGrowth(name, own, usual.level, about);
     const isNew =
       growth !== null &&
       growth.excess >= least &&
       usual.range <= MOST_BEFORE * growth.excess &&
-      gone <= MOST_MOVED * growth.excess;
+      gone <= MOST_MOVED * growth.excess &&
+      (!isFirst || limit - level < growth.line.rate * SOON_MS);
     return isNew ? [{ ...growth.line, instances: instancesOf(own) }] : [];
   });
   return found.sort((a, b) => b.rate - a.rate);
+}
+
+/** Whether earlier versions were seen for a day in all, and in one life for long enough. */
+function areComparable(before: readonly SeenLife[], oldest: Millis): boolean {
+  const seenMs = before.reduce((sum, { ages }) => sum + (ages.at(-1) as number), 0);
+  const comparedMs = LEAST_COMPARED * Math.min(oldest, LEAST_SEEN_MS);
+  return (
+    seenMs >= LEAST_SEEN_MS && before.some(({ ages }) => (ages.at(-1) as number) >= comparedMs)
+  );
 }
 
 export function instancesOf(lives: readonly { readonly process: FleetProcess }[]): Set<string> {
@@ -144,7 +161,7 @@ function straightGrowth(
   name: string,
   lives: readonly SeenLife[],
   level: Bytes,
-  { z, processes }: Pick<Known, "z" | "processes">,
+  { z, processes, isFirst }: Known,
 ): Straight | null {
   const courses = lives.flatMap(({ ages, work, byFunction }) => {
     const held = byFunction.get(name) as HeldByFunction;
@@ -164,19 +181,19 @@ function straightGrowth(
     return null;
   }
   const points = courses.map((each) => each.points);
-  const isWorkKnown = points.flat().every(({ work }) => work > 0);
-  const [byAge, byWork] = [exponent(points, "age"), isWorkKnown ? exponent(points, "work") : null];
-  const best = byWork !== null && byWork.spread < byAge.spread ? byWork : byAge;
-  const { slope, error, spread, readings } = best;
   const { line, stack } = courses
     .map(({ held }) => held)
     .reduce((a, b) => (b.lastOfLine > a.lastOfLine ? b : a));
   const oldest = Math.max(...points.map((each) => each.at(-1)?.age ?? 0));
-  const known = boundednessOf(line, processes) === "open" ? "open" : "unknown";
-  const least = Math.max(STRAIGHT.likely - error, STRAIGHT.least + ERRORS[known] * error);
-  if (mayFill(line, processes, oldest) || oldest < LEAST_AGE_MS[known] || slope < least) {
+  const isOpen = boundednessOf(line, processes) === "open";
+  const straight =
+    mayFill(line, processes, oldest) || (isFirst && !isOpen)
+      ? null
+      : straightAxis(points, oldest, isFirst ? "first" : isOpen ? "open" : "unknown");
+  if (straight === null) {
     return null;
   }
+  const { error, spread, readings } = straight;
   const rates = courses.map(({ points }) => median(points.map(({ age, excess }) => excess / age)));
   const rate = median(rates);
   // Readings of one life err together.
@@ -186,6 +203,34 @@ function straightGrowth(
     excess: median(ends),
     line: { line, stack, rate, low: Math.max(rate / 2, rate - width), high: rate + width },
   };
+}
+
+/** The axis over which the excess is a straight line, age or requests, if it is surely one; otherwise null. */
+function straightAxis(
+  points: readonly (readonly Point[])[],
+  oldest: Millis,
+  container: "open" | "unknown" | "first",
+): Exponent | null {
+  const isWorkKnown = points.flat().every(({ work }) => work > 0);
+  const axes = (["age", ...(isWorkKnown ? (["work"] as const) : [])] as const).map((axis) =>
+    exponent(points, axis),
+  );
+  // Without a bound it may follow either; a cache may by chance look straight over the wrong one.
+  const distance = ({ slope, spread }: Exponent) =>
+    container === "open" ? Math.abs(slope - 1) : spread;
+  const best = axes.reduce((a, b) => (distance(b) < distance(a) ? b : a));
+  const { slope, error } = best;
+  if (container !== "first" && oldest >= LEAST_AGE_MS[container]) {
+    const least = Math.max(STRAIGHT.likely - error, STRAIGHT.least + ERRORS[container] * error);
+    return slope < least ? null : best;
+  }
+  const ofFilling = 1 - (FILL.bend * oldest) / FILL.ms;
+  const isExact =
+    container !== "open" &&
+    isWorkKnown &&
+    oldest >= LEAST_AGE_MS.exact &&
+    axes.every((each) => each.slope - EXACT_ERRORS * each.error > ofFilling);
+  return isExact ? best : null;
 }
 
 /** Whether the agent was there from the start, or the first excess that it read shows that it was: nothing older is missing. */
@@ -201,8 +246,15 @@ interface Point {
   readonly excess: Bytes;
 }
 
+interface Exponent {
+  readonly slope: number;
+  readonly error: number;
+  readonly spread: number;
+  readonly readings: number;
+}
+
 /** k of log(excess) = a + k log(age), with an own a for each life; or of the requests in place of the age. */
-function exponent(courses: readonly (readonly Point[])[], axis: "age" | "work") {
+function exponent(courses: readonly (readonly Point[])[], axis: "age" | "work"): Exponent {
   let [xx, xy, yy, readings] = [0, 0, 0, 0];
   for (const points of courses) {
     const rows = points.map((each) => [Math.log(each[axis]), Math.log(each.excess)] as const);

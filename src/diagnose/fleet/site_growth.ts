@@ -11,7 +11,7 @@ import type { Bytes, Millis } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import { assessGrowth, smallestRise } from "../series/growth.js";
 import { median, theilSenSlope } from "../series/trend.js";
-import { type AgeCurve, ageCurve, lateShare } from "./age_curve.js";
+import { type AgeCurve, ageCurve, lateOnAxes, lateShare } from "./age_curve.js";
 import { boundednessOf, mayFill } from "./bounded_lines.js";
 import { linesOf } from "./fleet_suspects.js";
 import type { GroupGrowth, Judging } from "./group_growth.js";
@@ -26,7 +26,7 @@ const MOST_GIVEN_BACK = 0.2;
 export const LEAST_IN_RSS = 0.5;
 /** Sites that together grow by less than this share of RSS do not explain it. */
 const LEAST_EXPLAINED = 0.4;
-/** Growth is a cache's if lines that are bounded, or filled in earlier versions, explain this share of it. */
+/** Growth is a cache's if lines that are bounded, filled in earlier versions, or clearly slow down explain this share of it. */
 const MOSTLY = 0.6;
 /** RSS that grows without any site may be memory that the allocator keeps, or rising load. It counts as a leak only if it
  * lasts this long. */
@@ -40,6 +40,8 @@ const LEAST_STEADY_MS = 3 * 24 * 3_600_000;
 const STEADY = 0.5;
 /** What fills slows down: see {@link lateShare}. Within days, load may bend a leak as well. */
 const SLOWED = { inDays: 0.65, later: 0.8 };
+/** The same of what clearly fills, whatever the load does; what is named after a cache fills if it slows down like one. */
+const FILLED = 0.35;
 /** Within days, what lasts as a share of what filled: a line that only leaks fills nothing. */
 const LEAST_OF_FILL = 0.75;
 /** Readings whose median is one level. */
@@ -73,10 +75,18 @@ export function withSites(
       didAlikeBefore(line, { rise: rate * lengthMs, lengthMs }, before)
     );
   };
+  // A line has no start-up to leave out. At nightfall, a leak that follows requests also slows down: what will pass the limit is not left undecided for that.
+  const fills = (line: FrameJson, curve: AgeCurve) =>
+    !growth.isFatal &&
+    lengthOf(curve) >= LEAST_LASTING_MS &&
+    lateOnAxes(curve, false, 0) <
+      (boundednessOf(line, [...unloaded.keys()]) === "fills" ? SLOWED.inDays : FILLED);
   if (growth.shape === "leaking") {
     const ofCaches = sites
       .map(({ line, curve }) => ({ line, curve, rate: theilSenSlope(curve.times, curve.values) }))
-      .filter(({ line, curve, rate }) => rate > 0 && isUsual(line, curve, rate))
+      .filter(
+        ({ line, curve, rate }) => rate > 0 && (fills(line, curve) || isUsual(line, curve, rate)),
+      )
       .reduce((sum, { rate }) => sum + rate, 0);
     if (ofCaches > MOSTLY * growth.rate) {
       return { ...growth, shape: "undecided" };
