@@ -41,6 +41,9 @@ export const CAUSES = /** @type {const} */ ({
   "new-cache": { leak: false, deploy: true },
 });
 /** @typedef {keyof typeof CAUSES} Cause */
+export const INNOCENT_DEPLOYS = /** @type {Cause[]} */ (Object.keys(CAUSES)).filter(
+  (cause) => "deploy" in CAUSES[cause],
+);
 
 /** @param {number} seed @param {{causes?: Cause[]}} [options] @returns {Fleet} */
 export function generateFleet(seed, { causes } = {}) {
@@ -142,7 +145,7 @@ function serviceOf(service, cause, endMs, random) {
     const isExtra = shard >= shards;
     processes.push(...livesOf(plan, shard, isExtra, new Random(random.whole(0, 2 ** 31))));
   }
-  const label = labelOf(plan, endMs - lastDeployMs, processes, changesMemory);
+  const label = labelOf(plan, processes, changesMemory);
   return { processes, label };
 }
 
@@ -365,8 +368,8 @@ function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent
   }
 }
 
-/** @param {Plan} plan @param {number} deployMs @param {Process[]} processes @param {boolean} changesMemory @returns {Label} */
-function labelOf(plan, deployMs, processes, changesMemory) {
+/** @param {Plan} plan @param {Process[]} processes @param {boolean} changesMemory @returns {Label} */
+function labelOf(plan, processes, changesMemory) {
   const { cause, versions } = plan;
   if (!CAUSES[/** @type {Cause} */ (cause)].leak) {
     return { leak: false, cause, ...(changesMemory ? { innocentDeploy: true } : {}) };
@@ -383,7 +386,7 @@ function labelOf(plan, deployMs, processes, changesMemory) {
     leak: true,
     cause,
     version: isOld ? null : first.version,
-    startMs: Math.round(isOld ? first.timeMs : deployMs),
+    startMs: Math.min(...ofLeak.map(({ startedMs }) => startedMs)),
     bytesPerDay: Math.round(plan.perDay),
     limitBytes: Math.round(plan.limit),
     ...(plan.odd < 0 ? {} : { instances: [`${plan.app}-${plan.odd}`] }),

@@ -15,8 +15,11 @@ import { CALM_MOMENTS_MS, DETECTION_MS } from "./moments.mjs";
  *   figures?: {last: number, after: [hours: number, figure: number][]}}} Scored
  */
 
-/** @param {Fleet} fleet @param {import("./answers.mjs").Rule} rule @returns {Scored[]} */
-export function scoreFleet({ name, endMs, processes, labels }, rule) {
+/**
+ * @param {Fleet} fleet @param {import("./answers.mjs").Rule} rule
+ * @param {readonly number[]} deployAgesMs at which innocent deploys are asked as well @returns {Scored[]}
+ */
+export function scoreFleet({ name, endMs, processes, labels }, rule, deployAgesMs = []) {
   const services = Object.keys(labels).length;
   return Object.entries(labels).map(([service, label]) => {
     const own = processes.filter((each) => each.service === service);
@@ -25,7 +28,7 @@ export function scoreFleet({ name, endMs, processes, labels }, rule) {
     const last = at(endMs);
     const earlier = label.leak
       ? [(label.startMs ?? endMs) - 3_600_000].map(at)
-      : CALM_MOMENTS_MS.map((ago) => at(endMs - ago));
+      : calmMoments(own, endMs, label.innocentDeploy ? deployAgesMs : []).map(at);
     // Before its leak a service does not leak.
     const everFalse = earlier.some(({ leak }) => leak) || (!label.leak && last.leak);
     const answers = label.leak
@@ -62,6 +65,20 @@ export function scoreFleet({ name, endMs, processes, labels }, rule) {
           }),
     };
   });
+}
+
+/** @param {Process[]} processes @param {number} endMs @param {readonly number[]} deployAgesMs */
+function calmMoments(processes, endMs, deployAgesMs) {
+  /** @type {Map<string, number>} */
+  const starts = new Map();
+  for (const { version, startedMs } of processes) {
+    starts.set(version, Math.min(startedMs, starts.get(version) ?? startedMs));
+  }
+  const deployMs = Math.max(...starts.values());
+  return [
+    ...CALM_MOMENTS_MS.map((ago) => endMs - ago),
+    ...deployAgesMs.map((age) => deployMs + age).filter((timeMs) => timeMs < endMs),
+  ];
 }
 
 /** @param {(timeMs: number) => {leak: boolean}} at @param {number} startMs @param {number} endMs */

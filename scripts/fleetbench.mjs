@@ -6,7 +6,8 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { readCourses, recordMissing } from "../fleetbench/courses.mjs";
 import { fleetsIn, readFleet, withoutAgents, writeFleet } from "../fleetbench/folder.mjs";
-import { generateFleet } from "../fleetbench/generate.mjs";
+import { generateFleet, INNOCENT_DEPLOYS } from "../fleetbench/generate.mjs";
+import { DEPLOY_AGES_MS } from "../fleetbench/moments.mjs";
 import { atPrecision, scoreFleet, totalsOf } from "../fleetbench/score.mjs";
 import { stretchedFleet } from "../fleetbench/stretch.mjs";
 import { build } from "./build.mjs";
@@ -20,6 +21,7 @@ const usage = `usage: npm run fleetbench -- [OPTIONS]
   --recordings DIR   makes them of recordings of leak-bench programs, which it writes there first if they are missing
   --fleets DIR   reads the fleets of a folder instead, in the format of docs/fleetbench.md
   --write DIR    writes the fleets that were made, in the same format
+  --innocent     makes only services whose last deploy changes memory and is no regression, and also asks at nine ages of it
   --no-agents    leaves out what agents saw, so that RSS alone decides
   --json         prints the document tidemark.fleetbench/1 instead of tables
   --misjudged    lists the services with a wrong answer: how fast and how long they leak, and what the diagnosis says
@@ -38,6 +40,7 @@ function wordsOf() {
         recordings: { type: "string" },
         fleets: { type: "string" },
         write: { type: "string" },
+        innocent: { type: "boolean", default: false },
         "no-agents": { type: "boolean", default: false },
         json: { type: "boolean", default: false },
         misjudged: { type: "boolean", default: false },
@@ -57,10 +60,10 @@ function whole(text, name) {
   return number;
 }
 
-/** @param {string | undefined} recordings @returns {Promise<(seed: number) => import("../fleetbench/folder.mjs").Fleet>} */
-async function makerOf(recordings) {
+/** @param {{recordings?: string, innocent: boolean}} words @returns {Promise<(seed: number) => import("../fleetbench/folder.mjs").Fleet>} */
+async function makerOf({ recordings, innocent }) {
   if (recordings === undefined) {
-    return generateFleet;
+    return (seed) => generateFleet(seed, innocent ? { causes: INNOCENT_DEPLOYS } : {});
   }
   recordMissing(resolve(recordings), (line) => process.stderr.write(`${line}\n`));
   const courses = await readCourses(resolve(recordings));
@@ -78,7 +81,7 @@ async function fleetbench() {
   const names = folder === null ? [] : fleetsIn(folder);
   await build();
   const { RULES } = await import("../fleetbench/answers.mjs");
-  const make = await makerOf(words.recordings);
+  const make = await makerOf(words);
   /** @type {Map<string, import("../fleetbench/score.mjs").Scored[]>} */
   const scored = new Map([...RULES.keys()].map((name) => [name, []]));
   for (let at = 0; at < (folder === null ? count : names.length); at++) {
@@ -89,7 +92,7 @@ async function fleetbench() {
     }
     const judged = words["no-agents"] ? withoutAgents(fleet) : fleet;
     for (const [name, rule] of RULES) {
-      scored.get(name)?.push(...scoreFleet(judged, rule));
+      scored.get(name)?.push(...scoreFleet(judged, rule, words.innocent ? DEPLOY_AGES_MS : []));
     }
     process.stderr.write(`${fleet.name}: ${Object.keys(fleet.labels).length} services\n`);
   }

@@ -43,6 +43,12 @@ export const longTests = {
     sample: 11,
     full: 18,
   },
+  innocentDeployFleets: {
+    what: "fleets of four services whose last deploy changes memory and is no regression, asked at up to 14 moments",
+    file: "test/fleetbench_innocent.test",
+    sample: 1,
+    full: 50,
+  },
   replacedHolders: {
     what: "versions of Python on which holders are found while they are constantly replaced",
     file: "test/heap/running.test",
