@@ -10,15 +10,15 @@ export { holderEvidenceOf } from "./evidence/holder_evidence.js";
 export { restrictedTo } from "./evidence/selection.js";
 export { evidenceOfSnapshots } from "./evidence/snapshot_evidence.js";
 export { growingTypes } from "./evidence/type_growth.js";
-export { lineHolders } from "./fleet/bounded_lines.js";
-export { diagnoseService } from "./fleet/diagnose_fleet.js";
 export type {
   FleetProcess,
   LineHolder,
   ServiceEvidence,
   SiteReadings,
-} from "./fleet/fleet_evidence.js";
-export { type MemoryCourse, type OddCourse, oddMemory } from "./fleet/odd_memory.js";
+} from "./fleet/curves/fleet_evidence.js";
+export { diagnoseService } from "./fleet/diagnose_fleet.js";
+export { type MemoryCourse, type OddCourse, oddMemory } from "./fleet/instances/odd_memory.js";
+export { lineHolders } from "./fleet/lines/bounded_lines.js";
 export {
   rightSize,
   type SizedProcess,

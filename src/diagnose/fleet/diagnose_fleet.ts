@@ -1,5 +1,10 @@
 /**
- * The diagnosis of one service from all its processes, over versions and instances.
+ * The diagnosis of one service from all its processes, over versions and instances. Folders import those above them:
+ *
+ *   curves/      the evidence, load removed from it, and what one curve over age or time shows
+ *   lines/       what the agent saw of single lines
+ *   growth/      the decision about processes that are alike, by RSS, by lines and by earlier versions
+ *   instances/   instances that differ from their siblings
  *
  * Data flow:
  *
@@ -37,10 +42,12 @@ import {
   shortLivesText,
   soonerText,
 } from "../wording/fleet_sentence.js";
-import type { FleetProcess, ServiceEvidence } from "./fleet_evidence.js";
-import { fleetSuspects } from "./fleet_suspects.js";
+import type { FleetProcess, ServiceEvidence } from "./curves/fleet_evidence.js";
+import { loadRange, withoutLoad } from "./curves/load_removal.js";
+import { normalQuantile } from "./curves/normal_quantile.js";
 import { forecasts } from "./forecast.js";
-import { type GroupGrowth, type Judging, LEAST_DECIDED_MS } from "./group_growth.js";
+import { fleetSuspects } from "./growth/fleet_suspects.js";
+import { type GroupGrowth, type Judging, LEAST_DECIDED_MS } from "./growth/group_growth.js";
 import {
   accusedProcesses,
   isLeaking,
@@ -50,9 +57,7 @@ import {
   rateOf,
   versionsOf,
 } from "./judged_version.js";
-import { loadRange, withoutLoad } from "./load_removal.js";
 import { needed } from "./needed.js";
-import { normalQuantile } from "./normal_quantile.js";
 import { commonKind, ownVerdict } from "./own_verdicts.js";
 import { shortLives } from "./short_lives.js";
 import { changeBetween } from "./version_change.js";

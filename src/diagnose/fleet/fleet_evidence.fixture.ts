@@ -1,7 +1,7 @@
 /** Services for tests of the fleet's diagnosis: lives of processes with readings of RSS and of lines. */
 import { noise } from "../evidence/evidence.fixture.js";
+import type { FleetProcess } from "./curves/fleet_evidence.js";
 import { diagnoseService } from "./diagnose_fleet.js";
-import type { FleetProcess } from "./fleet_evidence.js";
 
 export const MIB = 2 ** 20;
 export const HOUR = 3_600_000;

@@ -2,7 +2,7 @@
 import type { TimeMs } from "../../model/base/units.js";
 import type { FleetForecastJson } from "../../model/documents/fleet_diagnosis_document.js";
 import { median } from "../series/trend.js";
-import type { FleetProcess } from "./fleet_evidence.js";
+import type { FleetProcess } from "./curves/fleet_evidence.js";
 
 /** The last readings, whose median is the level. */
 const LAST = 5;

@@ -1,12 +1,17 @@
 /** One version of a service, judged: all its processes, and the instances that differ from their siblings. */
-import type { FleetProcess } from "./fleet_evidence.js";
-import { type GroupGrowth, groupGrowth, type Judging, LEAST_LASTING_MS } from "./group_growth.js";
-import { loadRange, type Unloaded } from "./load_removal.js";
-import { instancesOf, type NewLine, newLines } from "./new_lines.js";
-import { type OddInstance, oddInstances } from "./odd_instances.js";
-import { beyondPrecedent, clearedByPrecedent } from "./precedent.js";
-import { type SeenLife, seenLives } from "./seen_lines.js";
-import { LEAST_IN_RSS, withSites } from "./site_growth.js";
+import type { FleetProcess } from "./curves/fleet_evidence.js";
+import { loadRange, type Unloaded } from "./curves/load_removal.js";
+import {
+  type GroupGrowth,
+  groupGrowth,
+  type Judging,
+  LEAST_LASTING_MS,
+} from "./growth/group_growth.js";
+import { beyondPrecedent, clearedByPrecedent } from "./growth/precedent.js";
+import { LEAST_IN_RSS, withSites } from "./growth/site_growth.js";
+import { type OddInstance, oddInstances } from "./instances/odd_instances.js";
+import { instancesOf, type NewLine, newLines } from "./lines/new_lines.js";
+import { type SeenLife, seenLives } from "./lines/seen_lines.js";
 
 /** An odd instance that grows by this factor faster explains the leak. */
 const MUCH_FASTER = 4;

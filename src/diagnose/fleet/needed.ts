@@ -8,7 +8,7 @@
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import type { FleetNeededJson } from "../../model/documents/fleet_diagnosis_document.js";
-import { type GroupGrowth, LEAST_DECIDED_MS, LEAST_SURE } from "./group_growth.js";
+import { type GroupGrowth, LEAST_DECIDED_MS, LEAST_SURE } from "./growth/group_growth.js";
 import type { JudgedVersion } from "./judged_version.js";
 
 const DAY_MS: Millis = 24 * 3_600_000;

@@ -5,7 +5,7 @@
 import type { TimeMs } from "../../model/base/units.js";
 import { callsForAction, type VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { FleetOwnVerdictJson } from "../../model/documents/fleet_diagnosis_document.js";
-import type { FleetProcess } from "./fleet_evidence.js";
+import type { FleetProcess } from "./curves/fleet_evidence.js";
 
 /** Of the processes that run: the kind that most of them have, of those that call for something. null: none has one. */
 export function ownVerdict(

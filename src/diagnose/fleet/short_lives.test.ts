@@ -1,8 +1,8 @@
 /** A service whose processes end within a minute: what the diagnoses of several observed is in its summary. */
 import { expect, test } from "vitest";
+import type { FleetProcess } from "./curves/fleet_evidence.js";
 import { diagnoseService } from "./diagnose_fleet.js";
 import { DAY, END, MIB, processOf } from "./fleet_evidence.fixture.js";
-import type { FleetProcess } from "./fleet_evidence.js";
 
 const SECOND = 1_000;
 

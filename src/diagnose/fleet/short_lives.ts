@@ -5,7 +5,7 @@
 import type { Millis } from "../../model/base/units.js";
 import { median } from "../series/trend.js";
 import type { ShortLives } from "../wording/fleet_sentence.js";
-import type { ServiceEvidence } from "./fleet_evidence.js";
+import type { ServiceEvidence } from "./curves/fleet_evidence.js";
 
 /** A life that is longer gets a verdict of its own. */
 export const SHORT_LIFE_MS: Millis = 60_000;

@@ -5,7 +5,7 @@
 import type { Bytes, TimeMs } from "../../model/base/units.js";
 import type { FleetDiagnosisJson } from "../../model/documents/fleet_diagnosis_document.js";
 import { median } from "../series/trend.js";
-import type { FleetProcess, ServiceEvidence } from "./fleet_evidence.js";
+import type { FleetProcess, ServiceEvidence } from "./curves/fleet_evidence.js";
 
 const WEEK_HOURS = 7 * 24;
 /** A leak that RSS may hide matters if it adds this share of the level in a week. */

@@ -1,8 +1,8 @@
 /** What changed with a version: growth (a regression), or the level at the same age (a step). */
 import type { FleetDiagnosisJson } from "../../model/documents/fleet_diagnosis_document.js";
 import { median } from "../series/trend.js";
-import type { AgeCurve } from "./age_curve.js";
-import type { GroupGrowth } from "./group_growth.js";
+import type { AgeCurve } from "./curves/age_curve.js";
+import type { GroupGrowth } from "./growth/group_growth.js";
 import { isLeaking, type JudgedVersion, leaksEverywhere } from "./judged_version.js";
 
 const HOUR_MS = 3_600_000;

@@ -58,7 +58,7 @@ interface About {
   readonly bytesPerRequest: Bytes;
 }
 
-/** The rise, as a share of the limit, from which growth that will pass the limit is decided (fleet/group_growth.ts). */
+/** The rise, as a share of the limit, from which growth that will pass the limit is decided (fleet/growth/group_growth.ts). */
 export const SOONER = 0.2;
 
 /** Requests that move a smaller share of a process's memory are not mentioned. */

@@ -5,9 +5,9 @@
  *   7 d   ▁▁▂▁▁▂▁▁▁▂▁▃▄▅▆▇█     level, then a line: judged since the bend
  *   7 d   ▂▄▆█▁▃▅▇▁▃▅▇▁▃▅▇     rises to what it was before: a cache that is flushed
  */
-import type { Millis } from "../../model/base/units.js";
-import { reorderedQuantile } from "../series/medians.js";
-import { median } from "../series/trend.js";
+import type { Millis } from "../../../model/base/units.js";
+import { reorderedQuantile } from "../../series/medians.js";
+import { median } from "../../series/trend.js";
 import type { AgeCurve } from "./age_curve.js";
 import { equationsOf, fitOf } from "./least_squares.js";
 

@@ -9,9 +9,9 @@
  * mean of its lives. Restarts at different times separate time from age; where all processes started together, either course
  * may take up both.
  */
-import type { Millis, TimeMs } from "../../model/base/units.js";
-import { binnedMedians, reorderedMedian } from "../series/medians.js";
-import type { Unloaded } from "./load_removal.js";
+import type { Millis, TimeMs } from "../../../model/base/units.js";
+import { binnedMedians, reorderedMedian } from "../../series/medians.js";
+import type { Unloaded } from "../curves/load_removal.js";
 
 const BINS = 192;
 const LEAST_BIN_MS: Millis = 60_000;

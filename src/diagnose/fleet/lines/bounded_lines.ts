@@ -7,11 +7,11 @@
  *   open      a process found the container, without a bound
  *   unknown   no process found it
  */
-import type { Millis } from "../../model/base/units.js";
-import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
-import type { FrameJson } from "../../model/documents/documents.js";
-import { ownFrame } from "../../model/documents/own_code.js";
-import type { FleetProcess, LineHolder } from "./fleet_evidence.js";
+import type { Millis } from "../../../model/base/units.js";
+import type { DiagnosisJson } from "../../../model/documents/diagnosis_document.js";
+import type { FrameJson } from "../../../model/documents/documents.js";
+import { ownFrame } from "../../../model/documents/own_code.js";
+import type { FleetProcess, LineHolder } from "../curves/fleet_evidence.js";
 
 export type Boundedness = "bounded" | "fills" | "open" | "unknown";
 

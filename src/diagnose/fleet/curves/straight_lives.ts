@@ -15,9 +15,9 @@
  * limit, or a shorter one that came near to it, counts as well if it rose in each half of its time and gave nothing back: what fills
  * rises less and less, and load gives back.
  */
-import type { Bytes, Millis } from "../../model/base/units.js";
-import { firstFrom, medianOf } from "../series/medians.js";
-import { median } from "../series/trend.js";
+import type { Bytes, Millis } from "../../../model/base/units.js";
+import { firstFrom, medianOf } from "../../series/medians.js";
+import { median } from "../../series/trend.js";
 import type { Unloaded } from "./load_removal.js";
 
 const DAY_MS: Millis = 24 * 3_600_000;

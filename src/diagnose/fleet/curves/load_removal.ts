@@ -2,7 +2,7 @@
  * Removes the memory that follows the load from each process of a service, so that what is left is growth and steps.
  *
  *   requests known:    RSS = a + b x requests + c x (highest requests so far) + the rest
- *   requests unknown:  RSS = a + s x daily load of the service (../series/daily_load.ts) + the rest
+ *   requests unknown:  RSS = a + s x daily load of the service (../../series/daily_load.ts) + the rest
  *
  * b and c are fitted to changes within hours, where growth is small; s is the share that one process has.
  *
@@ -10,10 +10,10 @@
  * reports it ({@link WithoutLoad.by}).
  */
 
-import type { Bytes } from "../../model/base/units.js";
-import { dailyLoad, type HourlyLevels, hourly, slopeOf } from "../series/daily_load.js";
-import { firstFrom, reorderedQuantile } from "../series/medians.js";
-import type { Readings } from "../series/readings.js";
+import type { Bytes } from "../../../model/base/units.js";
+import { dailyLoad, type HourlyLevels, hourly, slopeOf } from "../../series/daily_load.js";
+import { firstFrom, reorderedQuantile } from "../../series/medians.js";
+import type { Readings } from "../../series/readings.js";
 import type { FleetProcess } from "./fleet_evidence.js";
 import { leastSquares } from "./least_squares.js";
 

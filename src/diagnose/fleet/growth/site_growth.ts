@@ -7,18 +7,18 @@
  * A site that frees most of what it allocates follows the load, even if it also rises. Only a site that gives back little
  * of its rise can be a leak.
  */
-import type { Bytes, Millis } from "../../model/base/units.js";
-import type { FrameJson } from "../../model/documents/documents.js";
-import { assessGrowth, smallestRise } from "../series/growth.js";
-import { median, theilSenSlope } from "../series/trend.js";
-import { type AgeCurve, ageCurve, lateOnAxes, lateShare } from "./age_curve.js";
-import { boundednessOf, mayFill } from "./bounded_lines.js";
+import type { Bytes, Millis } from "../../../model/base/units.js";
+import type { FrameJson } from "../../../model/documents/documents.js";
+import { assessGrowth, smallestRise } from "../../series/growth.js";
+import { median, theilSenSlope } from "../../series/trend.js";
+import { type AgeCurve, ageCurve, lateOnAxes, lateShare } from "../curves/age_curve.js";
+import { type LastingGrowth, SLOWING_FINE } from "../curves/lasting_growth.js";
+import { type Unloaded, workAt } from "../curves/load_removal.js";
+import { boundednessOf, mayFill } from "../lines/bounded_lines.js";
+import { didAlikeBefore } from "../lines/seen_lines.js";
 import { linesOf } from "./fleet_suspects.js";
 import type { GroupGrowth, Judging } from "./group_growth.js";
 import { FASTER, LEAST_LASTING_MS, LEAST_SURE, lastingByBest, WINDOWS_MS } from "./group_growth.js";
-import { type LastingGrowth, SLOWING_FINE } from "./lasting_growth.js";
-import { type Unloaded, workAt } from "./load_removal.js";
-import { didAlikeBefore } from "./seen_lines.js";
 
 /** Largest decrease of a growing site as a share of its rise. */
 const MOST_GIVEN_BACK = 0.2;

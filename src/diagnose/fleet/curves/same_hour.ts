@@ -8,9 +8,9 @@
  * have none, whatever the course of the day is, and their spread needs no assumption about how readings depend on each other:
  * neighbouring readings do, which widens the interval of a line by more than the growth of a slow leak.
  */
-import type { Bytes, Millis } from "../../model/base/units.js";
-import { firstFrom, medianOf, reorderedQuantile } from "../series/medians.js";
-import type { Readings } from "../series/readings.js";
+import type { Bytes, Millis } from "../../../model/base/units.js";
+import { firstFrom, medianOf, reorderedQuantile } from "../../series/medians.js";
+import type { Readings } from "../../series/readings.js";
 import type { Unloaded } from "./load_removal.js";
 
 const DAY_MS: Millis = 24 * 3_600_000;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { diagnoseService } from "./diagnose_fleet.js";
+import { diagnoseService } from "../diagnose_fleet.js";
 import {
   DAY,
   diagnosisOf,
@@ -8,8 +8,8 @@ import {
   type Life,
   processOf,
   three,
-} from "./fleet_evidence.fixture.js";
-import { oddInstances } from "./odd_instances.js";
+} from "../fleet_evidence.fixture.js";
+import { oddInstances } from "../instances/odd_instances.js";
 
 const unloaded = (life: Life) => {
   const process = processOf(life);

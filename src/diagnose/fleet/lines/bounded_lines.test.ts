@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { evidenceOf } from "../evidence/evidence.fixture.js";
-import { diagnose } from "../verdict/verdict.js";
+import { evidenceOf } from "../../evidence/evidence.fixture.js";
+import { diagnose } from "../../verdict/verdict.js";
+import { HOUR, processOf } from "../fleet_evidence.fixture.js";
 import { boundednessOf, lineHolders, mayFill } from "./bounded_lines.js";
-import { HOUR, processOf } from "./fleet_evidence.fixture.js";
 
 const holdersWith = (bound: number) =>
   lineHolders(

@@ -3,26 +3,26 @@
  *
  *   window   7 d, then 1 d, 6 h, 1 h; a shorter one only for growth that began within it
  *            and since the bend of a level curve that begins to rise (onset.ts)
- *   curve    age_curve.ts         grows?  ../series/growth.ts, the decision for single processes, too
+ *   curve    age_curve.ts         grows?  ../../series/growth.ts, the decision for single processes, too
  *                                 lasts?  lasting_growth.ts
  *
  * A leak is what grows and lasts. What grows and may still be a filling cache is undecided.
  */
-import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
-import type { FrameJson } from "../../model/documents/documents.js";
-import type { FleetShape } from "../../model/documents/fleet_diagnosis_document.js";
-import { assessGrowth, smallestRise } from "../series/growth.js";
-import { firstFrom } from "../series/medians.js";
-import { median } from "../series/trend.js";
-import { SOONER } from "../wording/fleet_sentence.js";
-import { type AgeCurve, ageCurve, EARLY, lateOnAxes } from "./age_curve.js";
-import { type LastingGrowth, lastingGrowth } from "./lasting_growth.js";
-import { loadRange, type Unloaded } from "./load_removal.js";
-import type { NewLine } from "./new_lines.js";
-import { isAboveBefore, onsetOf } from "./onset.js";
-import { risesFromDayToDay, risesInEachLife } from "./same_hour.js";
-import type { SeenLife } from "./seen_lines.js";
-import { straightLives } from "./straight_lives.js";
+import type { Bytes, Millis, TimeMs } from "../../../model/base/units.js";
+import type { FrameJson } from "../../../model/documents/documents.js";
+import type { FleetShape } from "../../../model/documents/fleet_diagnosis_document.js";
+import { assessGrowth, smallestRise } from "../../series/growth.js";
+import { firstFrom } from "../../series/medians.js";
+import { median } from "../../series/trend.js";
+import { SOONER } from "../../wording/fleet_sentence.js";
+import { type AgeCurve, ageCurve, EARLY, lateOnAxes } from "../curves/age_curve.js";
+import { type LastingGrowth, lastingGrowth } from "../curves/lasting_growth.js";
+import { loadRange, type Unloaded } from "../curves/load_removal.js";
+import { isAboveBefore, onsetOf } from "../curves/onset.js";
+import { risesFromDayToDay, risesInEachLife } from "../curves/same_hour.js";
+import { straightLives } from "../curves/straight_lives.js";
+import type { NewLine } from "../lines/new_lines.js";
+import type { SeenLife } from "../lines/seen_lines.js";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

@@ -2,12 +2,12 @@
  * What the agent saw of one life, by function: lines move from version to version, so these are compared by the name of their
  * function and its file.
  */
-import type { Bytes, Millis } from "../../model/base/units.js";
-import type { FrameJson } from "../../model/documents/documents.js";
-import { ownFrame } from "../../model/documents/own_code.js";
-import { median } from "../series/trend.js";
-import type { FleetProcess } from "./fleet_evidence.js";
-import { type Unloaded, workAt } from "./load_removal.js";
+import type { Bytes, Millis } from "../../../model/base/units.js";
+import type { FrameJson } from "../../../model/documents/documents.js";
+import { ownFrame } from "../../../model/documents/own_code.js";
+import { median } from "../../series/trend.js";
+import type { FleetProcess } from "../curves/fleet_evidence.js";
+import { type Unloaded, workAt } from "../curves/load_removal.js";
 
 /** The part of a life whose end is compared with its start, and the fewest readings of it. */
 const EARLY = 1 / 3;

@@ -15,12 +15,12 @@
  * Where it fails: a cache that only the new version has, that takes several times as long to fill as the version is old, whose
  * bound is unknown, and whose name does not show that it is one (bounded_lines.ts).
  */
-import type { Bytes, Millis } from "../../model/base/units.js";
-import type { FrameJson } from "../../model/documents/documents.js";
-import { smallestRise } from "../series/growth.js";
-import { median } from "../series/trend.js";
+import type { Bytes, Millis } from "../../../model/base/units.js";
+import type { FrameJson } from "../../../model/documents/documents.js";
+import { smallestRise } from "../../series/growth.js";
+import { median } from "../../series/trend.js";
+import type { FleetProcess } from "../curves/fleet_evidence.js";
 import { boundednessOf, mayFill } from "./bounded_lines.js";
-import type { FleetProcess } from "./fleet_evidence.js";
 import type { HeldByFunction, SeenLife } from "./seen_lines.js";
 
 const MINUTE_MS: Millis = 60_000;

@@ -12,10 +12,10 @@
  * processes that lived for L, times L^1.5. Shorter lives are left out, and the ends of longer ones. Otherwise the curve would
  * bend wherever a process that grows faster or more slowly than the others ends.
  */
-import type { Millis, TimeMs } from "../../model/base/units.js";
-import { binnedMedians, firstFrom } from "../series/medians.js";
-import type { Readings } from "../series/readings.js";
-import { median, theilSenSlope } from "../series/trend.js";
+import type { Millis, TimeMs } from "../../../model/base/units.js";
+import { binnedMedians, firstFrom } from "../../series/medians.js";
+import type { Readings } from "../../series/readings.js";
+import { median, theilSenSlope } from "../../series/trend.js";
 import type { Unloaded } from "./load_removal.js";
 
 /** Bins of a window. */

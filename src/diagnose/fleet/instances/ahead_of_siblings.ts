@@ -6,10 +6,10 @@
  *   odd?       34.1 ▁▁▁▂█▇▅▆█ 37.4                      0.3 % further between thirds of the time, of 1.1 % that it "grew"
  *   leak       34.1 ▁▂▃▄▅▆▇██ 38.0
  */
-import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
-import { firstFrom, medianOf } from "../series/medians.js";
-import { median } from "../series/trend.js";
-import type { Unloaded } from "./load_removal.js";
+import type { Bytes, Millis, TimeMs } from "../../../model/base/units.js";
+import { firstFrom, medianOf } from "../../series/medians.js";
+import { median } from "../../series/trend.js";
+import type { Unloaded } from "../curves/load_removal.js";
 
 export const FEWEST_SIBLINGS = 3;
 /** The share of its growth by which an instance has to be ahead of its siblings. */

@@ -2,8 +2,8 @@
  * Instances whose memory is unlike that of their siblings over a window, whatever the reason. Unlike the ones that
  * odd_instances.ts accuses, they need not grow: such an instance is a place to look at, not a verdict.
  */
-import type { Bytes } from "../../model/base/units.js";
-import { median } from "../series/trend.js";
+import type { Bytes } from "../../../model/base/units.js";
+import { median } from "../../series/trend.js";
 
 /** How many times as far as siblings usually are, and at least this share of their level and so many bytes. */
 const FAR = 5;

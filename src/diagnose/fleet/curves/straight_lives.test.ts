@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Life, MIB, processOf } from "./fleet_evidence.fixture.js";
+import { type Life, MIB, processOf } from "../fleet_evidence.fixture.js";
 import { straightLives } from "./straight_lives.js";
 
 const LIMIT = 1000 * MIB;

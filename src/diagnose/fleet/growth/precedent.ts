@@ -9,13 +9,13 @@
  * An earlier version counts if it lived longer, was seen from its start, and is itself judged not to grow. One that was level
  * proves no leak of the next: a deploy that adds a slow cache where there was none looks the same.
  */
-import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
-import type { FleetShape } from "../../model/documents/fleet_diagnosis_document.js";
-import { firstFrom } from "../series/medians.js";
-import { median, theilSenSlope } from "../series/trend.js";
-import { type AgeCurve, ageCurve } from "./age_curve.js";
+import type { Bytes, Millis, TimeMs } from "../../../model/base/units.js";
+import type { FleetShape } from "../../../model/documents/fleet_diagnosis_document.js";
+import { firstFrom } from "../../series/medians.js";
+import { median, theilSenSlope } from "../../series/trend.js";
+import { type AgeCurve, ageCurve } from "../curves/age_curve.js";
+import type { Unloaded } from "../curves/load_removal.js";
 import type { GroupGrowth } from "./group_growth.js";
-import type { Unloaded } from "./load_removal.js";
 
 /** A version that rises by more than this multiple of its precedent does more than fill a larger cache. */
 const ALIKE = 3.5;

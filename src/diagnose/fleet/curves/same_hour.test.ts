@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DAY, END, HOUR, MIB, processOf } from "./fleet_evidence.fixture.js";
+import { DAY, END, HOUR, MIB, processOf } from "../fleet_evidence.fixture.js";
 import { risesFromDayToDay, risesInEachLife } from "./same_hour.js";
 
 const curveOf = (days: number, mib: (hours: number) => number) => {

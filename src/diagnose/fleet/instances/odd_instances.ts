@@ -1,10 +1,21 @@
 /** Instances that grow unlike their siblings: one shard, one rank, one host. */
 
-import type { Bytes, TimeMs } from "../../model/base/units.js";
-import { smallestRise } from "../series/growth.js";
-import { medianOf } from "../series/medians.js";
-import { median, theilSenSlope } from "../series/trend.js";
-import { ageCurve } from "./age_curve.js";
+import type { Bytes, TimeMs } from "../../../model/base/units.js";
+import { smallestRise } from "../../series/growth.js";
+import { medianOf } from "../../series/medians.js";
+import { median, theilSenSlope } from "../../series/trend.js";
+import { ageCurve } from "../curves/age_curve.js";
+import { loadRange, type Unloaded } from "../curves/load_removal.js";
+import { straightLives } from "../curves/straight_lives.js";
+import {
+  type GroupGrowth,
+  groupGrowth,
+  type Judging,
+  levelOf,
+  WINDOWS_MS,
+} from "../growth/group_growth.js";
+import { siblingsDidAlike } from "../growth/precedent.js";
+import { withSites } from "../growth/site_growth.js";
 import {
   areMostLivesAhead,
   FEWEST_SIBLINGS,
@@ -13,18 +24,7 @@ import {
   risesIn,
   type Window,
 } from "./ahead_of_siblings.js";
-import {
-  type GroupGrowth,
-  groupGrowth,
-  type Judging,
-  levelOf,
-  WINDOWS_MS,
-} from "./group_growth.js";
-import { loadRange, type Unloaded } from "./load_removal.js";
-import { siblingsDidAlike } from "./precedent.js";
 import { withoutSiblings } from "./sibling_course.js";
-import { withSites } from "./site_growth.js";
-import { straightLives } from "./straight_lives.js";
 
 /** How many times as far as siblings usually drift: over the curve, and over its later half, which is less exact. */
 const FAR = 5;

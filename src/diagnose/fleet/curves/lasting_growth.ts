@@ -10,7 +10,7 @@
  *
  * Noise of neighbouring readings is dependent, which the interval allows for (AR(1): n (1 - r) / (1 + r) independent ones).
  */
-import type { Millis } from "../../model/base/units.js";
+import type { Millis } from "../../../model/base/units.js";
 import type { AgeCurve } from "./age_curve.js";
 import {
   equationsOf,

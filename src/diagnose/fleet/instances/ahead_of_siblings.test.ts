@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { DAY, END, type Life, MIB, processOf } from "../fleet_evidence.fixture.js";
 import { areMostLivesAhead, fillsAgain, isAhead } from "./ahead_of_siblings.js";
-import { DAY, END, type Life, MIB, processOf } from "./fleet_evidence.fixture.js";
 
 const lifeOf = (life: Omit<Life, "version">) => {
   const process = processOf({ version: "1.0", ...life });

@@ -1,14 +1,14 @@
 /** The allocation sites that explain the growth, from the instances where the agent ran. */
-import type { FrameJson } from "../../model/documents/documents.js";
+import type { FrameJson } from "../../../model/documents/documents.js";
 import type {
   FleetHolderJson,
   FleetSuspectJson,
-} from "../../model/documents/fleet_diagnosis_document.js";
-import { ownFrame } from "../../model/documents/own_code.js";
-import { ageCurve } from "./age_curve.js";
-import type { FleetProcess, SiteReadings } from "./fleet_evidence.js";
+} from "../../../model/documents/fleet_diagnosis_document.js";
+import { ownFrame } from "../../../model/documents/own_code.js";
+import { ageCurve } from "../curves/age_curve.js";
+import type { FleetProcess, SiteReadings } from "../curves/fleet_evidence.js";
+import { lastingGrowth } from "../curves/lasting_growth.js";
 import { type GroupGrowth, WINDOWS_MS } from "./group_growth.js";
-import { lastingGrowth } from "./lasting_growth.js";
 
 const HOUR_MS = 3_600_000;
 const MOST_SUSPECTS = 5;

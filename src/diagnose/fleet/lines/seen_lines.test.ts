@@ -8,7 +8,7 @@ import {
   type Life,
   MIB,
   processOf,
-} from "./fleet_evidence.fixture.js";
+} from "../fleet_evidence.fixture.js";
 import { didAlikeBefore, seenLives } from "./seen_lines.js";
 
 const line = { function: "cached", file: "/srv/app/state.py", line: 52, kind: "python" as const };

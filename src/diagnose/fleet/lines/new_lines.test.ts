@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { diagnosisOf, flat, type Life, MIB, three } from "./fleet_evidence.fixture.js";
+import { diagnosisOf, flat, type Life, MIB, three } from "../fleet_evidence.fixture.js";
 
 type Lines = NonNullable<Life["lines"]>;
 

@@ -1,9 +1,9 @@
 /** What the fleet's diagnosis knows about one service. Pure data: from a store, or from a folder of labelled fleets. */
-import type { Bytes, TimeMs } from "../../model/base/units.js";
-import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
-import type { FrameJson } from "../../model/documents/documents.js";
-import type { FleetHolderJson } from "../../model/documents/fleet_diagnosis_document.js";
-import type { Readings } from "../series/readings.js";
+import type { Bytes, TimeMs } from "../../../model/base/units.js";
+import type { VerdictKind } from "../../../model/documents/diagnosis_document.js";
+import type { FrameJson } from "../../../model/documents/documents.js";
+import type { FleetHolderJson } from "../../../model/documents/fleet_diagnosis_document.js";
+import type { Readings } from "../../series/readings.js";
 
 export interface ServiceEvidence {
   readonly service: string;

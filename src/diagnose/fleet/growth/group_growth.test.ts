@@ -9,7 +9,7 @@ import {
   MIB,
   processOf,
   three,
-} from "./fleet_evidence.fixture.js";
+} from "../fleet_evidence.fixture.js";
 import { fleetSuspects } from "./fleet_suspects.js";
 import { groupGrowth, type Judging } from "./group_growth.js";
 
