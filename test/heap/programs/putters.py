@@ -5,6 +5,9 @@ import json
 import os
 
 SEEN = {}
+# As a dataclass does: functions of no file among those of the module.
+for name in ("first", "second", "third", "fourth"):
+    exec(compile(f"def {name}(self): self.{name} = 0", "<string>", "exec"))
 
 
 class Stats:

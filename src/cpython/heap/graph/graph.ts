@@ -24,7 +24,7 @@ import { OwnedBuffers } from "../objects/owned_buffers.js";
 import { findStorages, type Storages } from "../objects/storages.js";
 import { TypeTable } from "../objects/type_table.js";
 import { EdgeColumn } from "./edge_column.js";
-import { NodeColumns, type ObjectColumns, objectsOf, withObjects } from "./node_columns.js";
+import { NodeColumns, type ObjectColumns, objectsOf } from "./node_columns.js";
 import { NodeIndex } from "./node_index.js";
 import { References } from "./references.js";
 import { ContainerRenewal, renewContainers } from "./reread_containers.js";
@@ -107,20 +107,20 @@ export function buildGraph(
   const types = new TypeTable(copy, layout);
   const found = new NodeColumns(types, layout, copy.bytes, mostObjects);
   const figures = new HeapScan(copy, layout, types, found).run(wholeRegions(copy));
-  let columns = found.view();
   let renewal: ContainerRenewal | null = null;
   beforeReferences((newValues) => {
-    const objects = objectsOf(columns);
+    const objects = objectsOf(found.view());
     renewal = copy.isLive ? new ContainerRenewal(copy, layout, types) : null;
     const gone = copy.isLive
       ? []
       : renewContainers(copy, layout, types, objects.address, objects.type);
     if (newValues) {
       const values = renewValues(copy, layout, types, objects, gone, places.stacks);
-      columns = withObjects(columns, values);
+      found.insert(values);
       places.frames.forget();
     }
   });
+  const columns = found.view();
   const index = new NodeIndex(copy, objectsOf(columns).address, FIRST_OBJECT);
   const nodes = nodesOf(copy, types, columns);
   const heap = { copy, layout, types, index };

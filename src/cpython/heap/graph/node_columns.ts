@@ -1,5 +1,6 @@
 /** The first pass over a copy: every object becomes a row, in address order, after the rows of the roots. */
 
+import { itemAt } from "../../../model/base/columns.js";
 import {
   type GrowingColumn,
   growingFloat64,
@@ -101,6 +102,38 @@ export class NodeColumns implements HeapVisitor {
     return own + type.inlineValues;
   }
 
+  /** Adds a few more objects in address order, or in place of others. The columns are not copied. */
+  insert(more: readonly ObjectRow[]): void {
+    const rowOf = ({ address }: ObjectRow) =>
+      lastAtMost(this.#address.length, (row) => this.#address.at(row), address);
+    const isThere = (object: ObjectRow) => this.#address.at(rowOf(object)) === object.address;
+    const added = more.filter((object) => !isThere(object)).sort((a, b) => a.address - b.address);
+    const places = added.map((object) => rowOf(object) + 1);
+    const widened = <Column extends Float64Array | Uint32Array>(column: GrowingColumn<Column>) => {
+      let end = column.length;
+      const rows = column.extend(added.length);
+      for (let n = added.length - 1; n >= 0; n--) {
+        const place = itemAt(places, n);
+        rows.copyWithin(place + n + 1, place, end);
+        end = place;
+      }
+      return rows;
+    };
+    const addresses = widened(this.#address);
+    const types = widened(this.#type);
+    const shallow = widened(this.#shallow);
+    const room = widened(this.#room);
+    for (const [n, { address }] of added.entries()) {
+      addresses[itemAt(places, n) + n] = address;
+    }
+    for (const object of more) {
+      const row = rowOf(object);
+      types[row] = object.type;
+      shallow[row] = object.shallow;
+      room[row] = Math.min(object.room, MOST_ROOM);
+    }
+  }
+
   view(): ObjectColumns {
     return {
       address: this.#address.view(),
@@ -119,39 +152,4 @@ export function objectsOf({ address, type, shallow, room }: ObjectColumns): Obje
     shallow: shallow.subarray(FIRST_OBJECT),
     room: room.subarray(FIRST_OBJECT),
   };
-}
-
-/** The same columns with a few more objects, inserted in order or replacing others. */
-export function withObjects(columns: ObjectColumns, more: readonly ObjectRow[]): ObjectColumns {
-  const rowOf = ({ address }: ObjectRow, { address: all }: ObjectColumns) =>
-    lastAtMost(all.length, (row) => all[row] ?? 0, address);
-  const isThere = (object: ObjectRow) => columns.address[rowOf(object, columns)] === object.address;
-  const added = more.filter((object) => !isThere(object)).sort((a, b) => a.address - b.address);
-  const length = columns.address.length + added.length;
-  const wider = {
-    address: new Float64Array(length),
-    type: new Uint32Array(length),
-    shallow: new Float64Array(length),
-    room: new Uint32Array(length),
-  };
-  let from = 0;
-  const copyUntil = (row: number, before: number) => {
-    for (const name of ["address", "type", "shallow", "room"] as const) {
-      wider[name].set(columns[name].subarray(from, row), from + before);
-    }
-    from = row;
-  };
-  for (const [n, object] of added.entries()) {
-    const row = rowOf(object, columns) + 1;
-    copyUntil(row, n);
-    wider.address[row + n] = object.address;
-  }
-  copyUntil(columns.address.length, added.length);
-  for (const object of more) {
-    const row = rowOf(object, wider);
-    wider.type[row] = object.type;
-    wider.shallow[row] = object.shallow;
-    wider.room[row] = Math.min(object.room, MOST_ROOM);
-  }
-  return wider;
 }

@@ -8,7 +8,7 @@ import { mappedChunkBytes } from "../../../linux/memory/mapped_chunk.js";
 import type { AddressRange, Mapping, Memory } from "../../../linux/memory/memory.js";
 import { itemAt } from "../../../model/base/columns.js";
 import type { Address, Bytes } from "../../../model/base/units.js";
-import { heapRegions } from "./heap_regions.js";
+import { heapRegions, isTablesOfLibrary } from "./heap_regions.js";
 import type { HeapLayout } from "./layout.js";
 
 const PAGE = 4096;
@@ -70,7 +70,7 @@ export function copyRanges(memory: Memory, leftOut: readonly AddressRange[]): Ad
  */
 export function momentRanges(memory: Memory, leftOut: readonly AddressRange[]): AddressRange[] {
   const own = interpreterFiles(memory);
-  const data = memory.mappings.filter((mapping) => isData(mapping) && own.has(mapping.path));
+  const data = memory.mappings.filter(isData).filter(({ path }) => own.has(path));
   return rangesOf(memory, data, leftOut);
 }
 
@@ -175,7 +175,8 @@ function holdsReferences(sample: Uint8Array, beginning: boolean): boolean {
 export function libraryRanges(memory: Memory): AddressRange[] {
   const own = interpreterFiles(memory);
   return memory.mappings
-    .filter((mapping) => isData(mapping) && !own.has(mapping.path))
+    .filter(isData)
+    .filter(({ path }) => !own.has(path))
     .flatMap(({ start, end }) => memory.resident(start, end));
 }
 
@@ -188,7 +189,9 @@ function interpreterFiles({ mappings }: Memory): ReadonlySet<string> {
 
 const LIBPYTHON = /\/libpython3[^/]*\.so[^/]*$/;
 
-/** Private and writable parts of files: .data, and .bss that begins on a page of the file. */
-function isData({ readable, writable, shared, inode, path }: Mapping): boolean {
-  return readable && writable && !shared && inode !== 0 && !path.startsWith("/dev/");
+/** Private and writable parts of files: .data, .bss that begins on a page of the file, and a library's large .bss. */
+function isData(mapping: Mapping, n: number, mappings: readonly Mapping[]): boolean {
+  const { readable, writable, shared, inode, path } = mapping;
+  const isOfFile = (inode !== 0 && !path.startsWith("/dev/")) || isTablesOfLibrary(mappings, n);
+  return readable && writable && !shared && isOfFile;
 }

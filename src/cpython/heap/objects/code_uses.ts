@@ -21,6 +21,11 @@ import { type Code, CodeReader } from "../../stacks/code.js";
 import type { HeapPages } from "../memory/heap_pages.js";
 
 const LONGEST_CODE = 2 ** 20;
+/**
+ * A module with this many functions in files that are not wanted, before any in a file that is, is of a library. Its other
+ * functions are not read: their code is scattered over the heap.
+ */
+const ENOUGH = 3;
 /** Depth of nested functions. */
 const DEEPEST = 4;
 
@@ -39,11 +44,17 @@ export interface LineUses {
   readonly storesItems: boolean;
 }
 
+interface SourceFile {
+  readonly isWanted: boolean;
+  /** Generated at run time, such as the methods of a dataclass: any module may have them. */
+  readonly isGenerated: boolean;
+}
+
 export class CodeUsesReader {
   readonly #python: PythonRuntime;
   readonly #codes: CodeReader;
-  /** Whether code of that file is wanted, by co_filename. */
-  readonly #files = new Map<Address, boolean>();
+  /** By co_filename. */
+  readonly #files = new Map<Address, SourceFile>();
   /** Names, which most functions share, and whether a type is that of code, both by address. */
   readonly #texts = new Map<Address, string>();
   readonly #isCode = new Map<Address, boolean>();
@@ -57,33 +68,46 @@ export class CodeUsesReader {
   read(functions: Iterable<Address>, isWanted: (file: string) => boolean): CodeUses[] {
     const { reader, layout } = this.#python;
     const met = new Set<Address>();
-    const enter = (code: Address, depth: number) => {
-      if (met.has(code) || depth > DEEPEST || !this.#isOfWantedFile(code, isWanted)) {
+    const enter = (code: Address, file: SourceFile, depth: number) => {
+      if (met.has(code) || depth > DEEPEST || !file.isWanted) {
         return;
       }
       met.add(code);
       for (const inner of orNull(() => this.#codesWithin(code)) ?? []) {
-        enter(inner, depth + 1);
+        enter(inner, this.#fileOf(inner, isWanted), depth + 1);
       }
     };
+    // By a module's globals: how many of its functions are not wanted, or less than 0 once one is.
+    const modules = new Map<Address, number>();
     for (const address of functions) {
-      const code = orNull(() => reader.pointer(address + layout.function.code));
+      const globals = orNull(() => reader.pointer(address + layout.function.globals)) ?? 0;
+      const unwanted = modules.get(globals) ?? 0;
+      const code =
+        unwanted < ENOUGH ? orNull(() => reader.pointer(address + layout.function.code)) : null;
       if (code !== null) {
-        enter(code, 0);
+        const file = this.#fileOf(code, isWanted);
+        enter(code, file, 0);
+        if (!file.isGenerated) {
+          modules.set(globals, file.isWanted ? Number.NEGATIVE_INFINITY : unwanted + 1);
+        }
       }
     }
     return [...met].flatMap((code) => orNull(() => this.#usesOf(code)) ?? []);
   }
 
-  #isOfWantedFile(code: Address, isWanted: (file: string) => boolean): boolean {
+  #fileOf(code: Address, isWanted: (file: string) => boolean): SourceFile {
     const { reader, layout } = this.#python;
-    const file = orNull(() => reader.pointer(code + layout.code.file)) ?? 0;
-    let wanted = this.#files.get(file);
-    if (wanted === undefined) {
-      wanted = orNull(() => isWanted(readText(this.#python, file))) ?? false;
-      this.#files.set(file, wanted);
+    const name = orNull(() => reader.pointer(code + layout.code.file)) ?? 0;
+    let file = this.#files.get(name);
+    if (file === undefined) {
+      const path = orNull(() => readText(this.#python, name));
+      file = {
+        isWanted: path !== null && isWanted(path),
+        isGenerated: path === null || path.startsWith("<"),
+      };
+      this.#files.set(name, file);
     }
-    return wanted;
+    return file;
   }
 
   #codesWithin(code: Address): Address[] {
