@@ -5,8 +5,11 @@ import { frameName, framesOf } from "../model/profile/frame_text.js";
 import type { StreamPlan } from "../recording/streams.fixture.js";
 import { KeptSums } from "./duckdb/kept_sums.js";
 import type { ProfileQuery, Retention, Store } from "./index.js";
+import type { Window } from "./interface/window.js";
 import { DAY, describeStores, HOUR, MIB, MINUTE, partOf, withStore } from "./stores.fixture.js";
 
+const STEPS = 12;
+const rounded = (value: number | null) => (value === null ? null : Math.round(value));
 /** Midnight. */
 const START = Date.UTC(2026, 8, 10);
 const MUCH = Number.MAX_SAFE_INTEGER;
@@ -42,6 +45,11 @@ const plan = (pid: number, some: Partial<StreamPlan> = {}): StreamPlan => ({
     n * HOUR,
     `main;f${pid} ${(10 + n) * MIB} allocated=${(11 + 2 * n) * MIB} variance=1\nmain;f${n % 5} ${MIB} allocated=${(n + 1) * MIB} variance=1`,
   ]),
+  // With a gap of an hour in every ten.
+  rss: Array.from(
+    { length: 1200 },
+    (_, n) => [n * 4 * MINUTE, (20 + (n % 50)) * MIB] as const,
+  ).filter(([ms]) => ms % (10 * HOUR) >= HOUR),
   ...some,
 });
 
@@ -69,8 +77,25 @@ describeStores(environment, (tested) => {
         Math.round(sites.allocatedBytes[at] ?? 0),
       ]);
       all.push({ rows, otherStacks, profiles, instances: instances.toFixed(6) });
+      const { services } = await store.services(query, STEPS);
+      const shop = await store.service("shop", query, STEPS);
+      all.push({
+        services: services.map((row) => ({ ...row, sparkline: row.sparkline.map(rounded) })),
+        instances: shop?.instances,
+      });
     }
     return all;
+  }
+
+  /** The list of services with the course of RSS that a chart of the same steps has. */
+  async function sparkline(window: Window) {
+    const { services } = await store.services(window, STEPS);
+    const stepMs = (window.endMs - window.startMs) / STEPS;
+    const chart = { service: "shop", name: "rssBytes", by: "none", stepMs } as const;
+    const { groups } = await store.series({ ...window, ...chart });
+    const shown = services[0]?.sparkline.map(rounded);
+    expect(shown).toEqual(groups[0]?.values.map(rounded));
+    return shown;
   }
 
   /** The answers of the open store, which has answered before, and those after a restart. */
@@ -136,7 +161,7 @@ describeStores(environment, (tested) => {
     const half = Math.floor(items.length / 2);
     await store.write([upTo(half)], 0);
     const first = await answers();
-    const sum = vi.spyOn(KeptSums.prototype, "sum");
+    const sum = vi.spyOn(KeptSums.prototype, "compute");
     store.forget(stream);
     await store.write([upTo(half)], 0);
     expect(await answers()).toEqual(first);
@@ -151,6 +176,22 @@ describeStores(environment, (tested) => {
     await compared();
     await store.write([upTo(items.length)], 0);
     await compared();
+  });
+
+  it("with the RSS of services as in a chart of the same steps, by the hour or not", async () => {
+    await store.write(
+      [1, 2, 30].map((pid) => partOf(plan(pid))),
+      0,
+    );
+    const hourly = { startMs: START - 12 * HOUR, endMs: START + 5 * DAY };
+    const unaligned = { startMs: START + 17 * MINUTE, endMs: START + 11 * HOUR };
+    expect(await sparkline(hourly)).toContain(null);
+    await sparkline(unaligned);
+    await store.retain(retention({ tiers: { raw: 0, "10m": 0, "1h": MUCH } }), START + 3 * DAY);
+    await sparkline(hourly);
+    await store.write([partOf(plan(3))], 0);
+    await sparkline(hourly);
+    await sparkline(unaligned);
   });
 
   it("for profiles that are valid for longer than a day", async () => {

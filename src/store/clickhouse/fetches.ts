@@ -228,15 +228,19 @@ export class Fetches {
         beside,
       };
     }
-    if (need.newest !== true) {
+    if (need.newest === undefined) {
       return { sql: `SELECT ${names} FROM ${from} FINAL WHERE ${where}`, beside };
     }
+    const step =
+      need.newest === true
+        ? ""
+        : `, intDiv(greatest(ts_ms - toInt64(${need.newest.startMs}), toInt64(0)), ${need.newest.stepMs})`;
     // A row that was written twice changes neither the newest nor the largest.
     return {
       sql: `SELECT series_id, last_ms AS ts_ms, name, last AS value, carry AS carry_ms, largest AS most FROM (
         SELECT series_id, name, max(ts_ms) AS last_ms, argMax(value, ts_ms) AS last, argMax(carry_ms, ts_ms) AS carry,
           max(most) AS largest
-        FROM ${from} WHERE ${where} GROUP BY series_id, name, carry_ms = 0)`,
+        FROM ${from} WHERE ${where} GROUP BY series_id, name, carry_ms = 0${step})`,
       beside,
     };
   }

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { KeptSums, type SpanSums, SUMMED } from "./kept_sums.js";
-import { partsOf } from "./queries/window_sums.js";
+import { partsOf } from "./queries/spans.js";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -20,7 +20,7 @@ it("keeps sums up to its size, those used last", async () => {
   // 48 bytes each: two of them fit into 64 MiB.
   for (const hour of [0, 1, 0, 2]) {
     if (sums.find(key, hour * HOUR, (hour + 1) * HOUR) === undefined) {
-      await sums.sum(key, (hour + 1) * HOUR, async () => [spanOf(hour * HOUR, 600_000)]);
+      await sums.compute(key, (hour + 1) * HOUR, async () => [spanOf(hour * HOUR, 600_000)]);
     }
   }
   const kept = [0, 1, 2].filter((hour) => sums.find(key, hour * HOUR, (hour + 1) * HOUR));
@@ -35,7 +35,7 @@ it("keeps what belongs to another service or precedes a change", async () => {
   }
   for (const key of [shop, pay]) {
     for (const hour of [0, 1, 2]) {
-      await sums.sum(key, (hour + 1) * HOUR, async () => [spanOf(hour * HOUR, 1)]);
+      await sums.compute(key, (hour + 1) * HOUR, async () => [spanOf(hour * HOUR, 1)]);
     }
   }
   sums.changed("shop", 1.5 * HOUR);

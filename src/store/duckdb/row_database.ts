@@ -3,7 +3,7 @@
  * (database.ts), or ClickHouse (../clickhouse/). All else about a store is computed from them in the same way.
  */
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
-import type { Bytes, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { Tier } from "../interface/tiers.js";
 import type { Day } from "./days.js";
 import type { KeptSums } from "./kept_sums.js";
@@ -38,8 +38,8 @@ export interface Need {
   /** Of metrics and profiles: `ts_ms + carry_ms` is not before it. */
   readonly validFromMs?: TimeMs;
   /** Of metrics: the newest row of each series and name is enough, with the largest `most` of all of them. Raw rows and those
-   * of coarser tiers count separately. */
-  readonly newest?: boolean;
+   * of coarser tiers count separately. Steps: those of each step, the first of which includes all earlier rows. */
+  readonly newest?: true | { readonly startMs: TimeMs; readonly stepMs: Millis };
   /** Only the time of the first row of each series is needed, and of metrics, of each series and name. */
   readonly first?: boolean;
 }

@@ -49,20 +49,30 @@ export function daysOf(item: StreamItem): Day[] {
   }
 }
 
-/** The earliest time from which an item changes profiles or how long they are valid; null: it changes none. */
+/** The earliest time from which an item changes readings, profiles or how long they are valid; null: it changes none. */
 export function changedFromMs(item: StreamItem): TimeMs | null {
   switch (item.kind) {
+    case "metrics":
+      return least(item.batch.timeMs);
     case "profile":
       return item.profile.timeMs;
     case "end":
       return item.end.timeMs;
     case "processes": {
       const ends = item.rows.flatMap(({ endedMs }) => endedMs ?? []);
-      return ends.length === 0 ? null : Math.min(...ends);
+      return least(ends);
     }
     default:
       return null;
   }
+}
+
+function least(times: ArrayLike<TimeMs>): TimeMs | null {
+  let found: TimeMs | null = null;
+  for (let i = 0; i < times.length; i++) {
+    found = Math.min(found ?? Number.POSITIVE_INFINITY, times[i] ?? 0);
+  }
+  return found;
 }
 
 function daysNamed(times: ArrayLike<TimeMs>): Day[] {

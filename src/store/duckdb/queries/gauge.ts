@@ -117,7 +117,7 @@ interface StepsShape {
  * series_id, part, ts_ms, until_ms, value. Columns: grp, step (from 0), value.
  *
  * Most readings are valid within one step. The others are cut at the limits of steps; to cut all takes twice as long. Groups
- * are joined to the sums of series, not to their readings.
+ * are joined to the sums of series, not to their readings. A mean over the reported part has the column ms: how long that is.
  */
 export function stepsSql(readings: string, { group, over }: StepsShape): string {
   const [from, to] = ["$start_ms + step * $step_ms", "$start_ms + (step + 1) * $step_ms"];
@@ -153,7 +153,7 @@ export function stepsSql(readings: string, { group, over }: StepsShape): string 
     sums AS (
       SELECT grp, step, sum(area) AS area, max(ms) AS longest_ms FROM grouped GROUP BY grp, step),
     ${COVERED_SQL(lengthMs, cut)}
-    SELECT sums.grp, sums.step, area / coalesce(covered.ms, longest_ms) AS value
+    SELECT sums.grp, sums.step, coalesce(covered.ms, longest_ms) AS ms, area / coalesce(covered.ms, longest_ms) AS value
     FROM sums LEFT JOIN covered ON covered.grp = sums.grp AND covered.step = sums.step ORDER BY 1, 2`;
 }
 

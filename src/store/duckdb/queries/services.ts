@@ -9,20 +9,12 @@ import type {
 } from "../../../model/documents/fleet_document.js";
 import { MERGED_TIER, TIERS, type Tier } from "../../interface/tiers.js";
 import type { Window } from "../../interface/window.js";
+import { READ } from "../kept_readings.js";
 import type { RowReader, Rows } from "../row_database.js";
-import { SHORTEST_CARRY_MS } from "../sample_rows.js";
 import { SOURCE_LABEL } from "../series_rows.js";
-import {
-  CARRY_MS,
-  firstValidOftenMs,
-  metricNames,
-  readingsSql,
-  stepsSql,
-  windowValues,
-  within,
-} from "./gauge.js";
+import { CARRY_MS, type OfSeries, windowValues, within } from "./gauge.js";
 import { byProcess } from "./process_parts.js";
-import { byGroup, metricsIn, stepsOf, stepValues } from "./series.js";
+import { newestAtOnce, newestOf, type OfPrograms, sparklinesOf } from "./readings.js";
 
 const MOST_EVENTS = 200;
 /** A time after every stored day. */
@@ -36,6 +28,11 @@ const NOT_DIAGNOSED = {
 } as const;
 
 const OF_SERVICE = "s.service = $service";
+const ALL: OfPrograms = { sql: "true", values: {}, service: null };
+const ofService = (service: string): OfPrograms => ({
+  ...{ sql: OF_SERVICE, values: { service } },
+  service,
+});
 
 /** An instance with additional columns for its service's row. */
 interface Instance {
@@ -51,8 +48,8 @@ export async function servicesDocument(
   window: Window,
   steps: number,
 ): Promise<ServicesJson> {
-  const instances = await instancesIn(database, window, "true", {});
-  const sparklines = await sparklinesOf(database, window, steps, "true", {});
+  const instances = await instancesIn(database, window, ALL);
+  const sparklines = await sparklinesOf(database, window, steps, ALL);
   return {
     schema: "tidemark.services/1",
     window: { ...window },
@@ -72,7 +69,7 @@ export async function serviceDocument(
   if (instances === null) {
     return null;
   }
-  const sparklines = await sparklinesOf(database, window, steps, OF_SERVICE, { service });
+  const sparklines = await sparklinesOf(database, window, steps, ofService(service));
   const rows = instances
     .slice()
     .sort((a, b) => Number(b.isRunning) - Number(a.isRunning) || b.row.rssBytes - a.row.rssBytes);
@@ -105,9 +102,7 @@ async function instancesOf(
   const [known] = await database.query(`SELECT count(*) AS n FROM series s WHERE ${OF_SERVICE}`, {
     service,
   });
-  return Number(known?.n ?? 0) === 0
-    ? null
-    : instancesIn(database, window, OF_SERVICE, { service });
+  return Number(known?.n ?? 0) === 0 ? null : instancesIn(database, window, ofService(service));
 }
 
 export async function instanceRow(
@@ -115,7 +110,9 @@ export async function instanceRow(
   stream: string,
 ): Promise<(InstanceRowJson & { readonly service: string }) | null> {
   const window = { startMs: 0, endMs: FAR_MS };
-  const [found] = await instancesIn(database, window, "s.stream = $stream", { stream });
+  const of = { sql: "s.stream = $stream", values: { stream } };
+  const newest = await newestAtOnce(database, window, of);
+  const [found] = await instancesFrom(database, window, of, newest);
   return found === undefined ? null : { ...found.row, service: found.service };
 }
 
@@ -125,7 +122,7 @@ export async function verdictsDocument(
   window: Window,
   kind: string | undefined,
 ): Promise<FleetVerdictsJson> {
-  const instances = await instancesIn(database, window, "true", {});
+  const instances = await instancesIn(database, window, ALL);
   const verdicts = instances.flatMap(({ service, row, isRunning }) => {
     const { verdict, growthBytesPerHour: growth, stream, version, host, pod, pid, msToLimit } = row;
     const isWanted =
@@ -182,74 +179,48 @@ const TIER_TEXT: Readonly<Record<Tier, string>> = {
   "1d": "a day",
 };
 
-/** When a row of the metrics `m` saw its program. A row of a coarser tier holds until its last reading is no longer valid;
- * figures other than these are valid long after a program has ended. */
-const SEEN = `CASE WHEN m.carry_ms = 0 THEN m.ts_ms WHEN m.name IN ('treeRssBytes', 'liveBytes')
-  THEN m.ts_ms + greatest(0, m.carry_ms - ${CARRY_MS}) END`;
-/** The rows that say when, and what the page shows: in coarser tiers, a third of all. */
-const SHOWN =
-  "(m.carry_ms = 0 OR m.name IN ('treeRssBytes', 'liveBytes', 'cgroupLimitBytes', 'cgroupHighBytes'))";
-
-/** When a row of the profiles `p` of another profiler saw its program. */
-const TAKEN = `p.ts_ms + greatest(0, p.carry_ms - ${SHORTEST_CARRY_MS})`;
-
 /** Recorded programs that reported within the window. */
 async function instancesIn(
   database: RowReader,
   window: Window,
-  condition: string,
-  values: Record<string, string>,
+  of: OfPrograms,
 ): Promise<Instance[]> {
-  // A row of a coarser tier holds until a later moment.
-  const days = database.daysIn(firstValidOftenMs(window), window.endMs);
-  const { fromMs, beforeMs } = within(window);
-  const metrics = database.union("metrics", days, {
-    ...{ validFromMs: fromMs, beforeMs, of: condition, newest: true },
-  });
-  const profiles = database.union("profiles", days, {
-    ...{ validFromMs: fromMs, beforeMs, of: condition },
-  });
+  return instancesFrom(database, window, of, await newestOf(database, window, of));
+}
+
+/** `newest`: what they reported (readings.ts), by series. */
+async function instancesFrom(
+  database: RowReader,
+  window: Window,
+  { sql, values }: OfSeries,
+  newest: ReadonlyMap<bigint, readonly number[]>,
+): Promise<Instance[]> {
   const rows = await database.query(
-    // A materialized `root` does not filter the rows that are joined to it, which takes twice as long.
-    `WITH root AS NOT MATERIALIZED (
-        SELECT s.* FROM series s WHERE s.series_id = s.root_id AND (${condition})),
-      reported AS (
-        SELECT m.series_id,
-          max(${SEEN}) AS last_ms,
-          arg_max(m.value, m.ts_ms) FILTER (m.name = 'treeRssBytes') AS rss,
-          max(m.most) FILTER (m.name = 'treeRssBytes') AS peak,
-          arg_max(m.value, m.ts_ms) FILTER (m.name = 'cgroupLimitBytes') AS limit_bytes,
-          arg_max(m.value, m.ts_ms) FILTER (m.name = 'cgroupHighBytes') AS high_bytes,
-          NULL AS live
-        FROM ${metrics} m JOIN root USING (series_id)
-        WHERE ${SHOWN} AND m.ts_ms + m.carry_ms >= $start_ms AND m.ts_ms < $end_ms
-        GROUP BY m.series_id
-        HAVING max(${SEEN}) >= $start_ms
-        UNION ALL
-        SELECT p.series_id, max(${TAKEN}), NULL, NULL, NULL, NULL, arg_max(p.live_bytes, p.ts_ms)
-        FROM ${profiles} p JOIN root USING (series_id)
-        WHERE (p.ts_ms >= $start_ms OR p.ts_ms + p.carry_ms > $start_ms) AND p.ts_ms < $end_ms
-          AND (p.ts_ms >= $start_ms OR root.ended_ms = 0 OR root.ended_ms > $start_ms)
-          AND list_contains(root.label_keys, '${SOURCE_LABEL}')
-        GROUP BY p.series_id
-        UNION ALL -- files without times and stacks
-        SELECT series_id, ended_ms, NULL, NULL, NULL, NULL, NULL FROM root
-        WHERE ended_ms >= $start_ms AND ended_ms < $end_ms
-          AND list_contains(label_keys, '${SOURCE_LABEL}')),
-      readings AS (
-        SELECT series_id, max(last_ms) AS last_ms, max(rss) AS rss, max(peak) AS peak,
-          max(limit_bytes) AS limit_bytes, max(high_bytes) AS high_bytes, max(live) AS live
-        FROM reported GROUP BY series_id),
-      processes AS (
-        SELECT root_id, count(*) AS n FROM series GROUP BY root_id)
-    SELECT root.*, readings.*, processes.n AS processes,
+    `SELECT root.*, reported.file_ms, processes.n AS processes,
       v.kind, v.confidence, v.summary, v.growth, v.limit_bytes AS verdict_limit, v.ms_to_limit
-    FROM root JOIN readings USING (series_id)
-      LEFT JOIN processes ON processes.root_id = root.series_id
-      LEFT JOIN verdicts v ON v.stream = root.stream`,
+    FROM series root JOIN (
+        SELECT series_id, max(file_ms) AS file_ms FROM (
+          SELECT unnest([${[...newest.keys()].join(", ")}]::UBIGINT[]) AS series_id, 0 AS file_ms
+          UNION ALL -- files without times and stacks
+          SELECT s.series_id, s.ended_ms FROM series s
+          WHERE s.series_id = s.root_id AND s.ended_ms >= $start_ms AND s.ended_ms < $end_ms
+            AND list_contains(s.label_keys, '${SOURCE_LABEL}') AND (${sql}))
+        GROUP BY series_id) reported USING (series_id)
+      LEFT JOIN (SELECT root_id, count(*) AS n FROM series GROUP BY root_id) processes
+        ON processes.root_id = root.series_id
+      LEFT JOIN verdicts v ON v.stream = root.stream
+    ORDER BY root.started_ms, root.series_id`,
     { ...windowValues(window), ...values },
   );
-  return withoutContinued(rows.map((row) => instanceOf(row, window)));
+  return withoutContinued(
+    rows.map((row) => {
+      const figures = newest.get(row.series_id as bigint) ?? [];
+      const read = READ.map((name, at) => [name, figures[at] || 0]);
+      const { last_ms: lastMs, ...others } = Object.fromEntries(read);
+      const lastSeenMs = Math.max(lastMs, Number(row.file_ms));
+      return instanceOf({ ...row, ...others, last_ms: lastSeenMs }, window);
+    }),
+  );
 }
 
 /** Of the recordings of one process, only the last one may run; the others are marked. */
@@ -382,27 +353,6 @@ function serviceRow(
 function newest(all: readonly Instance[]): InstanceRowJson[] {
   const rows = all.map(({ row }) => row).sort((a, b) => b.lastSeenMs - a.lastSeenMs);
   return rows.slice(0, 1);
-}
-
-async function sparklinesOf(
-  database: RowReader,
-  window: Window,
-  steps: number,
-  where: string,
-  values: Record<string, string>,
-): Promise<Map<string, (number | null)[]>> {
-  const stepMs = Math.max(1, Math.ceil((window.endMs - window.startMs) / steps));
-  const reach = { firstMs: firstValidOftenMs(window), endMs: window.endMs };
-  const metrics = metricsIn(database, reach, { names: metricNames("rssBytes"), of: where });
-  const readings = readingsSql("rssBytes", { metrics, where });
-  const count = stepsOf(window, stepMs);
-  const rows = await database.query(stepsSql(readings, { group: "s.service", over: "reported" }), {
-    ...windowValues(window),
-    first_ms: BigInt(reach.firstMs),
-    ...stepValues(stepMs, count),
-    ...values,
-  });
-  return byGroup(rows, count);
 }
 
 async function eventsOf(
