@@ -80,6 +80,15 @@ export function cpuOf(pid) {
 
 const TICKS_PER_SECOND = 100;
 
+/** Waits until the server has nothing to do: it evaluates its alerts when it has started. @param {number} pid */
+export async function idle(pid) {
+  for (let used = cpuOf(pid), before = Number.NEGATIVE_INFINITY; used - before > 0.05; ) {
+    await pause(2000);
+    before = used;
+    used = cpuOf(pid);
+  }
+}
+
 /** @param {string} path @returns {number} */
 export function bytesBelow(path) {
   return readdirSync(path, { recursive: true, encoding: "utf8" }).reduce((sum, name) => {

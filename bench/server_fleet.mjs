@@ -3,16 +3,14 @@
  *
  * A store gets the recordings of a service with three versions: each instance has a process for each version, with a
  * reading of RSS every 2 minutes and a profile every 4 hours. Pages' queries over all days run first on the data as it was
- * sent, then after the days have moved to the usual tiers, and after a restart.
+ * sent, then after the days have moved to the usual tiers, and after a restart. Then each page is opened in Chromium.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { streamName } from "../dist/recording/sender/stream_name.js";
-import { StreamReader } from "../dist/recording/stream_reader.js";
-import { DemoRecorder, livesOf } from "../dist/server/demo/recordings.js";
-import { openStore } from "../dist/store/index.js";
+import { fillWithShop } from "./fleet_data.mjs";
+import { pagesTable } from "./fleet_pages.mjs";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
 import { bytesBelow, daysMoved, ms, quantile, rssOf, startServer, stopped } from "./served.mjs";
@@ -28,14 +26,11 @@ const instances = Number(options.instances);
 const days = Number(options.days);
 const stacks = Number(options.stacks);
 const DAY_MS = 86_400_000;
-const POLL_MS = 120_000;
 const MIB = 2 ** 20;
 const QUERIES = 10;
-const LIMITS = { frameBytes: 64 << 20, callBytes: 1 << 30 };
 const data = mkdtempSync(join(tmpdir(), "tidemark-bench-fleet-"));
 const endMs = Date.now();
-const lives = livesOf(service(), endMs).filter(({ startMs }) => startMs > endMs - days * DAY_MS);
-await fill();
+const processes = await fillWithShop(data, { instances, days, stacks, endMs });
 let server = await startServer(data, "tiers: {raw: 1000d}\n");
 try {
   const columns = [await measured()];
@@ -51,46 +46,21 @@ try {
   const names = Object.keys(columns[0] ?? {});
   const rows = names.map((name) => [name, ...columns.map((column) => column[name] ?? "")]);
   const table = markdownTable(["query", "as sent, p50 / p99", "usual tiers, p50 / p99"], rows);
+  const pages = await pagesTable(server.url, {
+    service: "shop",
+    startMs: endMs - days * DAY_MS,
+    endMs,
+  });
   const cold = `A restart with these data answers after ${ms(coldMs)}.`;
-  console.log(`${table}\n\n${cold}`);
-  const head = `\`npm run bench -- server_fleet\` on ${describeMachine("python3")}. One service of ${instances} instances and three versions (${lives.length} processes) over ${days} days, with ${stacks} stacks a profile.`;
-  writeResults("server_fleet", ["## A service of many instances", head, table, cold].join("\n\n"));
+  console.log(`${table}\n\n${cold}\n\n${pages}`);
+  const head = `\`npm run bench -- server_fleet\` on ${describeMachine("python3")}. One service of ${instances} instances and three versions (${processes} processes) over ${days} days, with ${stacks} stacks a profile.`;
+  writeResults(
+    "server_fleet",
+    ["## A service of many instances", head, table, cold, pages].join("\n\n"),
+  );
 } finally {
   await stopped(server.child);
   rmSync(data, { recursive: true, force: true });
-}
-
-/** Writes what the server would write of the recordings' frames. */
-async function fill() {
-  const { store } = await openStore(`duckdb:${data}`);
-  for (const life of lives) {
-    const bytes = new DemoRecorder(life, POLL_MS).begin(endMs);
-    const stream = streamName(bytes);
-    const items = new StreamReader("a recording", LIMITS).take(bytes);
-    await store.write([{ stream, items, endOffset: bytes.length }], 0);
-    store.forget(stream);
-  }
-  await store.close();
-}
-
-/** @returns {import("../dist/server/demo/services.js").DemoService} */
-function service() {
-  const site = (/** @type {number} */ at) => ({
-    stack: [
-      /** @type {const} */ (["serve", "/srv/shop/main.py", 10]),
-      /** @type {const} */ ([`handle_${at % 20}`, "/srv/shop/api.py", 10 + (at % 20)]),
-      /** @type {const} */ ([`load_${at}`, `/srv/shop/module_${at % 40}.py`, at]),
-    ],
-    course: /** @type {const} */ (["settled", "fills", "load"])[at % 3] ?? "settled",
-    bytes: (1 + (at % 7)) * (MIB / 4),
-    objectBytes: 640,
-  });
-  const sites = Array.from({ length: stacks }, (_, at) => site(at));
-  const deploys = [days + 10, (days * 2) / 3, days / 3];
-  return {
-    ...{ name: "shop", instances, limitBytes: 4096 * MIB, command: ["python", "-m", "shop"] },
-    releases: deploys.map((daysAgo, at) => ({ version: String(at + 1), daysAgo, sites })),
-  };
 }
 
 /** @param {string} path @param {Record<string, string>} words */

@@ -12,6 +12,9 @@ import { root } from "./setup.mjs";
 /** Files of bench/ that benchmarks import; they are not benchmarks themselves. */
 const parts = new Set([
   "environment",
+  "fleet_copies",
+  "fleet_data",
+  "fleet_pages",
   "gpu_pages",
   "heap_once",
   "machine",

@@ -54,13 +54,14 @@ afterEach(async () => {
 });
 
 /** `receivers`: lines of YAML. */
-async function start(receivers: readonly string[], options: readonly string[] = []) {
+async function start(
+  receivers: readonly string[],
+  options: readonly string[] = [],
+  rule = "{when: {silent: 2s}}",
+) {
   const config = join(folder, "serve.yaml");
   const lines = receivers.map((line) => `    - ${line}`).join("\n");
-  writeFileSync(
-    config,
-    `alerts:\n  every: 1s\n  rules: [{when: {silent: 2s}}]\n  receivers:\n${lines}\n`,
-  );
+  writeFileSync(config, `alerts:\n  every: 1s\n  rules: [${rule}]\n  receivers:\n${lines}\n`);
   server = await startServer(join(folder, "data"), { options: ["--config", config, ...options] });
   return server.url;
 }
@@ -170,6 +171,35 @@ test("an alert is acknowledged and silenced on the page", async () => {
   const alert = (await alertsOf(url)).alerts.find((each) => each.id === id);
   expect(alert).toHaveProperty("acknowledged");
   expect(alert?.silenced?.untilMs).toBeGreaterThan(Date.now() + 50 * MINUTE);
+});
+
+test("Services shows how much of its limit a service uses, and how many of its alerts fire", async () => {
+  const webhook = `{webhook: "${hook.url}", allow_local: true}`;
+  const url = await start([webhook], [], "{when: {oom_kills: 1, within: 1h}}");
+  const startedMs = Date.now() - 10 * MINUTE;
+  const rss = Array.from({ length: 10 }, (_, n) => [n * MINUTE, 50 * MIB] as const);
+  const figures = { cgroupLimitBytes: [[0, 200 * MIB]] } as const;
+  const shop = { service: "shop", pid: 7, startedMs, rss, figures };
+  const plans = [
+    { ...shop, killedAfterMs: [8 * MINUTE] },
+    { ...shop, service: "pay", pid: 8, figures: {} },
+  ];
+  for (const plan of plans) {
+    expect((await post(url, streamBytes(plan))).status).toBe(200);
+  }
+  const browser = await launchBrowser();
+  try {
+    const page = await browser.newPage();
+    await page.goto(url);
+    const cellsOf = (service: string) =>
+      page.getByRole("row").filter({ hasText: service }).getByRole("gridcell").allInnerTexts();
+    await expect.poll(async () => (await cellsOf("shop")).at(-1)).toBe("1");
+    expect(await cellsOf("shop")).toContain("25 %");
+    expect((await cellsOf("pay")).at(-1)).toBe("–");
+    expect(await cellsOf("pay")).not.toContain("25 %");
+  } finally {
+    await browser.close();
+  }
 });
 
 test.skipIf(alertmanagerPath === null)("Debian's Alertmanager takes the alerts", async () => {

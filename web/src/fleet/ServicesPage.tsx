@@ -2,11 +2,18 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useLocation } from "wouter";
+import type { AlertsJson } from "../../../src/model/documents/alert_document.js";
 import type { ServiceRowJson } from "../../../src/model/documents/fleet_document.js";
-import { formatBytes, formatCount, formatDuration, formatGrowth } from "../format/numbers.js";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatGrowth,
+  formatShare,
+} from "../format/numbers.js";
 import type { Theme } from "../theme/theme.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
-import { askServices } from "./frame/api.js";
+import { askAlerts, askServices } from "./frame/api.js";
 import { Frame, Waiting } from "./frame/Frame.js";
 import { useNow } from "./frame/live.js";
 import { SearchField } from "./frame/SearchField.js";
@@ -20,7 +27,8 @@ export interface PageProps {
 }
 
 export function ServicesPage({ theme, toggleTheme }: PageProps) {
-  const address = useAddress(useNow());
+  const nowMs = useNow();
+  const address = useAddress(nowMs);
   const { range, change, search } = address;
   const [, go] = useLocation();
   const query = useQuery({
@@ -28,6 +36,12 @@ export function ServicesPage({ theme, toggleTheme }: PageProps) {
     queryFn: () => askServices(range),
     placeholderData: keepPreviousData,
   });
+  const alerts = useQuery({
+    queryKey: ["alerts", nowMs],
+    queryFn: askAlerts,
+    placeholderData: keepPreviousData,
+  });
+  const columns = useMemo(() => [...COLUMNS, alertsColumn(alerts.data)], [alerts.data]);
   const wanted = (address.get("q") ?? "").toLowerCase();
   const rows = useMemo(
     () =>
@@ -60,7 +74,7 @@ export function ServicesPage({ theme, toggleTheme }: PageProps) {
             <DataTable
               name="Services"
               rows={rows}
-              columns={COLUMNS}
+              columns={columns}
               keyOf={(row) => row.service}
               sortedBy="rss"
               open={(row) => go(serviceAddress(row.service, search))}
@@ -114,6 +128,17 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
     order: (row) => row.rssBytes,
   },
   {
+    id: "ofLimit",
+    name: "Of limit",
+    title: "RSS relative to the limits of the instances' control groups, if each has one",
+    track: "80px",
+    numeric: true,
+    wide: true,
+    cell: (row) => (row.limitBytes === 0 ? "–" : formatShare(row.rssBytes / row.limitBytes)),
+    order: (row) =>
+      row.limitBytes === 0 ? Number.NEGATIVE_INFINITY : row.rssBytes / row.limitBytes,
+  },
+  {
     id: "growth",
     name: "Growth",
     track: "120px",
@@ -156,3 +181,19 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
     order: (row) => row.verdict.kind,
   },
 ];
+
+/** How many alerts of a service fire. */
+function alertsColumn(document: AlertsJson | undefined): Column<ServiceRowJson> {
+  const firing = (document?.alerts ?? []).filter(({ state }) => state === "firing");
+  const count = ({ service }: ServiceRowJson) =>
+    firing.filter((alert) => alert.service === service).length;
+  return {
+    id: "alerts",
+    name: "Alerts",
+    title: "Alerts that fire",
+    track: "70px",
+    numeric: true,
+    cell: (row) => (count(row) === 0 ? "–" : formatCount(count(row))),
+    order: count,
+  };
+}

@@ -116,8 +116,14 @@ export async function labelValues(
   name: string,
   query: LabelQuery,
 ): Promise<string[]> {
-  const sets = await labelSets(database, [name], query);
-  return sets.flatMap(([value]) => (value === undefined || value === "" ? [] : [value]));
+  const { sql, values } = await chosen(database, query);
+  const label = valueSql(name, "asked");
+  // There may be 100,000: columns take a tenth of the time of rows.
+  const { value } = await database.columns(
+    `SELECT DISTINCT ${label.sql} AS value FROM ${sql} WHERE value <> '' ORDER BY value`,
+    { ...values, ...label.values },
+  );
+  return (value ?? []).map(String);
 }
 
 /** Combinations of values of these labels. */
