@@ -16,6 +16,7 @@ const matrix = [
   "test/server/cluster.test.ts",
   "test/server/heat_map.test.ts",
   "test/server/ingest_page.test.ts",
+  "test/server/open.test.ts",
   "test/server/pages.test.ts",
   "test/{heap_page,ledger_core,ledger_recording,stacks_native}.test.ts",
   "test/report{,_diagnosis,_screens}.test.ts",

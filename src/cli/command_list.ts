@@ -119,6 +119,12 @@ export const COMMANDS: readonly CommandEntry<Command>[] = [
     load: () => import("./commands/memcheck.js"),
   },
   {
+    name: "open",
+    group: "recordings",
+    summary: "show a recording in the browser, also while it is recorded",
+    load: () => import("./commands/open.js"),
+  },
+  {
     name: "plan",
     group: "devices",
     summary: "plan the memory that training or serving a model takes",

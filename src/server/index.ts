@@ -15,11 +15,9 @@ import type { ServeConfig } from "./config.js";
 import type { ServeOptions } from "./serve.js";
 
 export { checkedUrl, type Destination } from "../recording/sender/post_connection.js";
-export { USUAL_ACTION_LIMITS } from "./actions/action_limits.js";
-export { USUAL_SIZES } from "./answers/sizes.js";
-export { USUAL_ARTIFACT_LIMITS } from "./artifacts/artifact_files.js";
 export { FleetClient } from "./client/fleet_client.js";
 export type { ServeOptions } from "./serve.js";
+export { USUAL_LIMITS } from "./usual_limits.js";
 
 /** Runs a server until it is asked to stop. */
 export async function serve(options: ServeOptions): Promise<void> {

@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import type { Bytes, Millis } from "../model/base/units.js";
 import { damagedInput, fileNotFound, fileUnusable } from "../model/errors/errors.js";
 import { reasonOf } from "../model/errors/reason.js";
 import { namedBytes, streamName } from "../recording/sender/stream_name.js";
@@ -7,13 +8,23 @@ import type { Ingest } from "./ingest/ingest.js";
 
 const CHUNK_BYTES = 4 << 20;
 const LONGEST_FRAME = 64 << 20;
+const FOLLOW_MS: Millis = 1_000;
 
-/** Passes a recording's file to the server as if its recorder had sent it. @returns its stream, and how many bytes were
- * new. Throws TidemarkError. */
+/** What the server has of a recording's file. */
+export interface Loaded {
+  readonly stream: string;
+  readonly bytes: Bytes;
+}
+
+/**
+ * Passes a recording's file to the server as if its recorder had sent it. `before`: what was loaded of it, if it has grown
+ * since. Throws TidemarkError.
+ */
 export async function loadRecording(
   path: string,
   ingest: Ingest,
-): Promise<{ stream: string; bytes: number }> {
+  before?: Loaded,
+): Promise<Loaded> {
   let descriptor: number;
   try {
     descriptor = openSync(path, "r");
@@ -26,14 +37,8 @@ export async function loadRecording(
       throw fileUnusable(path, "read", "it is not a regular file");
     }
     const read = (offset: number, length: number) => readAt(descriptor, offset, length);
-    const start = read(0, CHUNK_BYTES);
-    wholeFrames(start, 0, path);
-    if (namedBytes(start) === 0) {
-      throw damagedInput(path, "it ends before its first frame");
-    }
-    const stream = streamName(start);
-    let bytes = 0;
-    for (let offset = 0; ; ) {
+    const stream = before?.stream ?? streamOf(read(0, CHUNK_BYTES), path);
+    for (let offset = before?.bytes ?? 0; ; ) {
       let chunk = read(offset, CHUNK_BYTES);
       let whole = wholeFrames(chunk, offset, path);
       if (whole === 0 && chunk.length === CHUNK_BYTES) {
@@ -41,18 +46,54 @@ export async function loadRecording(
         whole = wholeFrames(chunk, offset, path);
       }
       if (whole === 0) {
-        return { stream, bytes };
+        return { stream, bytes: offset };
       }
       const { status, answer } = await ingest.accept(stream, offset, chunk.subarray(0, whole));
       if (status !== 200) {
         throw damagedInput(path, answer.error ?? `the server answers with status ${status}`);
       }
-      bytes += whole;
       offset += whole;
     }
   } finally {
     closeSync(descriptor);
   }
+}
+
+function streamOf(start: Buffer, path: string): string {
+  wholeFrames(start, 0, path);
+  if (namedBytes(start) === 0) {
+    throw damagedInput(path, "it ends before its first frame");
+  }
+  return streamName(start);
+}
+
+/** Loads what is added to recordings, by path, until the returned function is called. One that can no longer be read is left. */
+export function followRecordings(
+  recordings: ReadonlyMap<string, Loaded>,
+  ingest: Ingest,
+  warn: (text: string) => void,
+): () => void {
+  const followed = new Map(recordings);
+  let isReading = false;
+  const readOn = async () => {
+    for (const [path, before] of followed) {
+      try {
+        followed.set(path, await loadRecording(path, ingest, before));
+      } catch (error) {
+        followed.delete(path);
+        warn(`${path} is not read any further: ${reasonOf(error).message}`);
+      }
+    }
+  };
+  const timer = setInterval(() => {
+    if (!isReading) {
+      isReading = true;
+      void readOn().finally(() => {
+        isReading = false;
+      });
+    }
+  }, FOLLOW_MS);
+  return () => clearInterval(timer);
 }
 
 function readAt(descriptor: number, offset: number, length: number): Buffer {

@@ -28,7 +28,7 @@ import { Deliveries } from "./ingest/deliveries.js";
 import { Ingest } from "./ingest/ingest.js";
 import { keepTime, knownTime } from "./ingest/known_time.js";
 import { SteadyClock } from "./ingest/steady_clock.js";
-import { loadRecording } from "./load.js";
+import { followRecordings, type Loaded, loadRecording } from "./load.js";
 import { HandedPolicy } from "./requests/handed_policy.js";
 import { requestLooks } from "./requests/looks.js";
 import { requestRanks } from "./requests/odd_ranks.js";
@@ -47,8 +47,9 @@ export interface ServeOptions {
   readonly labelValues?: number;
   /** Fill the store, which must be new, with a made-up fleet. */
   readonly demo: boolean;
-  /** Recordings to load before listening. */
+  /** Recordings to load before listening. `follow`: also what is added to them afterwards. */
   readonly load: readonly string[];
+  readonly follow?: boolean;
   /** null if no token is needed, which is allowed only on loopback. */
   readonly tokenFile: string | null;
   /** Folder of the pages. */
@@ -61,7 +62,12 @@ export interface ServeOptions {
   /** Ends the server. */
   readonly until: AbortSignal;
   /** Called once it listens. */
-  readonly listening: (about: { readonly url: string; readonly folder: string }) => void;
+  readonly listening: (about: {
+    readonly url: string;
+    readonly folder: string;
+    /** Of the loaded recordings. */
+    readonly streams: readonly string[];
+  }) => void;
 }
 
 /** What can change while the server runs. */
@@ -150,9 +156,11 @@ export async function serve(options: ServeOptions): Promise<void> {
     const senders = new SenderStreams(ingest, files);
     senders.recover();
     const endDemo = options.demo ? await fillWithDemo(ingest, options) : () => {};
+    const loaded = new Map<string, Loaded>();
     for (const path of options.load) {
-      const { stream } = await loadRecording(path, ingest);
-      say(`loaded ${path} as stream ${stream}`);
+      const recording = await loadRecording(path, ingest);
+      loaded.set(path, recording);
+      say(`loaded ${path} as stream ${recording.stream}`);
     }
     await ingest.flush();
     const forecasts = new ForecastBook(folder, warn);
@@ -242,8 +250,12 @@ export async function serve(options: ServeOptions): Promise<void> {
     });
     url = `http://${address}`;
     alerting.start();
-    options.listening({ url, folder });
+    const endFollowing =
+      options.follow === true ? followRecordings(loaded, ingest, warn) : () => {};
+    const streams = [...loaded.values()].map(({ stream }) => stream);
+    options.listening({ url, folder, streams });
     await aborted(options.until);
+    endFollowing();
     clearInterval(retaining);
     endDemo();
     endControl();

@@ -33,8 +33,15 @@ export async function startServer(
   } = {},
 ): Promise<RunningServer> {
   const store = folder === null ? [] : ["--store", `duckdb:${folder}`];
-  const words = ["serve", "--listen", listen, ...store, "--json", ...options];
-  const child = spawn(tidemark, words, {
+  return startServing(["serve", "--listen", listen, ...store, ...options], { cwd, env });
+}
+
+/** The same for any command that serves; `words`: of its command line. */
+export async function startServing(
+  words: readonly string[],
+  { cwd, env }: { readonly cwd: string; readonly env: Readonly<Record<string, string>> },
+): Promise<RunningServer> {
+  const child = spawn(tidemark, [...words, "--json"], {
     env: { ...plainEnvironment("/tmp"), ...env },
     cwd,
     stdio: ["ignore", "pipe", "pipe"],

@@ -12,9 +12,7 @@ import {
   restoreStore,
   serve as runServer,
   type ServeOptions,
-  USUAL_ACTION_LIMITS,
-  USUAL_ARTIFACT_LIMITS,
-  USUAL_SIZES,
+  USUAL_LIMITS,
 } from "../../server/index.js";
 import { defaultDemoFolder, defaultServerFolder, FLEET_PAGES_PATH } from "../files/server_files.js";
 import type { CommandAbout } from "../options/about.js";
@@ -57,12 +55,6 @@ interface ServeCommandOptions extends CommonOptions {
 }
 
 const DEFAULT_LISTEN = { host: "127.0.0.1", port: 7070 };
-const DAY_MS: Millis = 86_400_000;
-const DEFAULT_KEEP_MS: Millis = 730 * DAY_MS;
-const DEFAULT_KEEP_RECORDINGS_MS: Millis = 30 * DAY_MS;
-/** How old a day may be in each tier. */
-const DEFAULT_TIERS = { raw: 2 * DAY_MS, "10m": 14 * DAY_MS, "1h": 90 * DAY_MS };
-const DEFAULT_DISK: Bytes = 10 * 2 ** 30;
 
 export const about: CommandAbout = {
   group: "fleet",
@@ -106,12 +98,12 @@ export function buildCommand(): Command {
     )
     .option(
       "--keep <time>",
-      `remove data that is older (default: ${formatDurationBriefly(DEFAULT_KEEP_MS)}; recordings: ${formatDurationBriefly(DEFAULT_KEEP_RECORDINGS_MS)})`,
+      `remove data that is older (default: ${formatDurationBriefly(USUAL_LIMITS.keepMs)}; recordings: ${formatDurationBriefly(USUAL_LIMITS.keepRecordingsMs)})`,
       parseDuration,
     )
     .option(
       "--max-disk <bytes>",
-      `remove the oldest data if all files are larger than this (default: ${formatBytes(DEFAULT_DISK)})`,
+      `remove the oldest data if all files are larger than this (default: ${formatBytes(USUAL_LIMITS.mostBytes)})`,
       parseBytes,
     )
     .addOption(
@@ -216,32 +208,22 @@ async function configured(given: ServeCommandOptions): Promise<ServeCommandOptio
   return options;
 }
 
-function limitsOf({
-  keep,
-  keepRecordings,
-  tiers,
-  maxDisk,
-  log,
-  alerts,
-  actions,
-  artifacts,
-  sizes,
-  asksForAgents,
-  handedPolicy,
-}: ServeCommandOptions): ServeOptions["limits"] {
+function limitsOf(options: ServeCommandOptions): ServeOptions["limits"] {
+  const { keep, keepRecordings, tiers, maxDisk, log, ...others } = options;
+  const usual = USUAL_LIMITS;
   const usualLog = process.stderr.isTTY ? "warnings" : "requests";
   return {
-    keepMs: keep ?? DEFAULT_KEEP_MS,
-    keepRecordingsMs: keepRecordings ?? DEFAULT_KEEP_RECORDINGS_MS,
-    tiers: { ...DEFAULT_TIERS, ...tiers },
-    mostBytes: maxDisk ?? DEFAULT_DISK,
+    keepMs: keep ?? usual.keepMs,
+    keepRecordingsMs: keepRecordings ?? usual.keepRecordingsMs,
+    tiers: { ...usual.tiers, ...tiers },
+    mostBytes: maxDisk ?? usual.mostBytes,
     logLevel: (log ?? usualLog) === "requests" ? "info" : "warn",
-    alerts: alerts ?? null,
-    actions: actions ?? USUAL_ACTION_LIMITS,
-    artifacts: artifacts ?? USUAL_ARTIFACT_LIMITS,
-    sizes: sizes ?? USUAL_SIZES,
-    asksForAgents: asksForAgents ?? true,
-    handedPolicy: handedPolicy ?? null,
+    alerts: others.alerts ?? usual.alerts,
+    actions: others.actions ?? usual.actions,
+    artifacts: others.artifacts ?? usual.artifacts,
+    sizes: others.sizes ?? usual.sizes,
+    asksForAgents: others.asksForAgents ?? usual.asksForAgents,
+    handedPolicy: others.handedPolicy ?? usual.handedPolicy,
   };
 }
 

@@ -71,7 +71,6 @@ const SYNONYMS: ReadonlyMap<string, string> = new Map([
   ["table", "summary"],
   ["stats", "summary"],
   ["tree", "report"],
-  ["open", "report"],
   ["view", "report"],
   ["show", "summary"],
   ["dump", "stacks"],
