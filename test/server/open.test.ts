@@ -12,10 +12,13 @@ import { ask, type RunningServer, startServing } from "./running_server.js";
 
 let browser: Browser;
 let server: RunningServer | null = null;
+/** Ends the program that is recorded. */
+let endProgram = () => {};
 beforeAll(async () => {
   browser = await launchBrowser();
 });
 afterEach(async () => {
+  endProgram();
   await server?.kill();
   server = null;
 });
@@ -37,6 +40,7 @@ test("shows a recording that still grows, and leaves nothing behind", async () =
   const folder = scratch();
   const temporary = scratch();
   writeFileSync(join(folder, "app.py"), PROGRAM);
+  endProgram = () => writeFileSync(join(folder, "stop"), "");
   const words = ["run", "-o", "app.tidemark", "--", anyInterpreter().path, "app.py"];
   const recorded = execute([tidemark, ...words], { cwd: folder });
   await until(() => existsSync(join(folder, "app.tidemark")));
@@ -56,7 +60,7 @@ test("shows a recording that still grows, and leaves nothing behind", async () =
   };
   const early = await lastSeen();
   await expect.poll(lastSeen).toBeGreaterThan(early + (3 << 20));
-  writeFileSync(join(folder, "stop"), "");
+  endProgram();
   expect((await recorded).status).toBe(0);
 
   const { page, complaints } = await watchedPage(browser, origin);
