@@ -9,7 +9,7 @@ import { badUsage, nothingThere } from "../model/errors/errors.js";
 import { reasonOf } from "../model/errors/reason.js";
 import { cannotListen } from "../model/errors/server_errors.js";
 import { openRecording } from "../recording/reader.js";
-import { backUp, openStore, type Retention, type Store, StreamFiles } from "../store/index.js";
+import { backUp, openStore, type Retention, StreamFiles } from "../store/index.js";
 import { ActionBook } from "./actions/action_book.js";
 import type { ActionLimits } from "./actions/action_limits.js";
 import { Alerting, type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
@@ -26,7 +26,7 @@ import { Tokens } from "./http/tokens.js";
 import { answerUnreadable, MOST_HEADER_BYTES } from "./http/unreadable.js";
 import { Deliveries } from "./ingest/deliveries.js";
 import { Ingest } from "./ingest/ingest.js";
-import { keepTime, knownTime } from "./ingest/known_time.js";
+import { knownTime } from "./ingest/known_time.js";
 import { SteadyClock } from "./ingest/steady_clock.js";
 import { followRecordings, type Loaded, loadRecording } from "./load.js";
 import { HandedPolicy } from "./requests/handed_policy.js";
@@ -34,6 +34,7 @@ import { requestLooks } from "./requests/looks.js";
 import { requestRanks } from "./requests/odd_ranks.js";
 import { RequestBook } from "./requests/request_book.js";
 import { SenderStreams } from "./senders/sender_streams.js";
+import { keepTidy } from "./tidy.js";
 import { Verdicts } from "./verdicts.js";
 
 export interface ServeOptions {
@@ -92,7 +93,6 @@ export interface ServeLimits {
 
 const LOOPBACK = /^(127(\.\d{1,3}){3}|::1|localhost)$/;
 const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
-const RETAIN_MS: Millis = 600_000;
 /** Limit for clients that send a request slowly or not at all. */
 const REQUEST_MS: Millis = 60_000;
 const HEADERS_MS: Millis = 15_000;
@@ -182,8 +182,11 @@ export async function serve(options: ServeOptions): Promise<void> {
             book: requests,
             info: (text: string) => log.info(text),
           };
-          const failed = (error: unknown) =>
-            warn(`collectors could not be asked: ${reasonOf(error).message}`);
+          const failed = (error: unknown) => {
+            if (!options.until.aborted) {
+              warn(`collectors could not be asked: ${reasonOf(error).message}`);
+            }
+          };
           const changed = () => changes.changed();
           await requestLooks({ ...parts, changed }, nowMs).catch(failed);
           await requestRanks({ ...parts, changed }, nowMs).catch(failed);
@@ -220,7 +223,12 @@ export async function serve(options: ServeOptions): Promise<void> {
       log: (line) => log.info(line),
       // Whatever the level of the log is.
       audit: (line) => auditLog.info(line),
-      fail: (error) => log.error({ err: error }, "a request failed"),
+      fail(error) {
+        // What the end of the server interrupts has nobody left to answer to.
+        if (!options.until.aborted) {
+          log.error({ err: error }, "a request failed");
+        }
+      },
     });
     const server = createAdaptorServer({
       fetch: app.fetch,
@@ -263,6 +271,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     changes.close();
     await closed(server);
     requests.close();
+    diagnoses.stop();
     await alerting.stop();
     await verdicts.stop();
   } finally {
@@ -288,77 +297,6 @@ async function reportOfFile(path: string, title: string): Promise<object> {
     { source: false },
   );
   return { ...report, title };
-}
-
-function keepTidy(
-  {
-    store,
-    files,
-    artifacts,
-    clock,
-    folder,
-  }: {
-    store: Store;
-    files: StreamFiles;
-    artifacts: ArtifactFiles;
-    clock: SteadyClock;
-    folder: string;
-  },
-  limits: () => ServeLimits,
-  { warn, info }: { warn: (text: string) => void; info: (text: string) => void },
-): NodeJS.Timeout {
-  const attempt = async (what: string, work: () => void | Promise<void>) => {
-    try {
-      await work();
-    } catch (error) {
-      warn(`retention of ${what} failed: ${reasonOf(error).message}`);
-    }
-  };
-  const tidy = async () => {
-    const { keepMs, keepRecordingsMs, tiers, mostBytes } = limits();
-    const nowMs = clock.earliestMs();
-    await attempt("the time", () => keepTime(folder, nowMs));
-    await attempt("artifacts", () => {
-      for (const reason of artifacts.tidy(nowMs)) {
-        warn(`could not remove an artifact: ${reason}`);
-      }
-    });
-    await attempt("recordings", () => {
-      const streams = files.list().sort((a, b) => a.changedMs - b.changedMs);
-      let bytes = streams.reduce((sum, file) => sum + file.bytes, 0);
-      for (const file of streams) {
-        // Half of the limit is for the recordings, half for the database.
-        if (file.changedMs < nowMs - Math.min(keepMs, keepRecordingsMs) || bytes > mostBytes / 2) {
-          files.remove(file.stream);
-          bytes -= file.bytes;
-        }
-      }
-    });
-    await attempt("rows", async () => {
-      const retention = { keepMs, mostBytes: mostBytes / 2, tiers };
-      const recordings = files.list().map(({ stream }) => stream);
-      const { removed, rolled, failed, notSwept } = await store.retain(
-        retention,
-        nowMs,
-        recordings,
-      );
-      for (const { day, reason } of failed) {
-        warn(`could not roll up ${day}: ${reason}`);
-      }
-      if (notSwept !== null) {
-        warn(`names that no row refers to any more could not be removed: ${notSwept}`);
-      }
-      if (removed.length > 0) {
-        warn(`removed the rows of ${removed.join(", ")} by retention`);
-      }
-      if (rolled.length > 0) {
-        const days = rolled.map(({ day, tier }) => `${day} to ${tier}`);
-        info(`rolled up ${days.join(", ")}`);
-      }
-    });
-  };
-  void tidy();
-  return setInterval(() => void tidy(), RETAIN_MS);
 }
 
 /** Throws TidemarkError if the address cannot be used. */

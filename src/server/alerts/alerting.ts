@@ -188,6 +188,9 @@ export class Alerting {
       }
       await this.#notify(nowMs);
     } catch (error) {
+      if (this.#stopped.signal.aborted) {
+        return;
+      }
       warn(`the rules of alerts could not be evaluated: ${reasonOf(error).message}`);
     }
     await evaluated?.(nowMs);

@@ -40,11 +40,17 @@ export class Diagnoses {
   readonly #killsOf: KillsOf;
   readonly #warn: (text: string) => void;
   readonly #kept = new KeptEvaluations((endMs) => this.#evaluate(endMs));
+  readonly #stopped = new AbortController();
 
   constructor(store: Store, killsOf: KillsOf, warn: (text: string) => void) {
     this.#store = store;
     this.#killsOf = killsOf;
     this.#warn = warn;
+  }
+
+  /** Ends an evaluation before its next service: whoever waits for it gets an AbortError. */
+  stop(): void {
+    this.#stopped.abort();
   }
 
   /** At the end of the window, of the services that reported in it. `service`: only this one. */
@@ -84,6 +90,7 @@ export class Diagnoses {
     const spans = await this.#store.fleetServices(window);
     const services: Diagnosed[] = [];
     for (const batch of batchesOf(spans)) {
+      this.#stopped.signal.throwIfAborted();
       const names = batch.map(({ service }) => service);
       const evidence = await this.#store.fleetEvidence(names, window);
       for (const [at, each] of evidence.entries()) {
@@ -96,6 +103,7 @@ export class Diagnoses {
         const unseen = processesToLookAt(each, diagnosis);
         services.push({ ...(batch[at] as ServiceSpan), diagnosis, unseen });
         await turn();
+        this.#stopped.signal.throwIfAborted();
       }
     }
     return services;
