@@ -11,6 +11,12 @@ const RUNS = 5;
 /** A page that has not changed for so long is complete. */
 const QUIET_MS = 1500;
 
+/** The browser of the tests. @returns {Promise<import("playwright-core").Browser>} */
+export async function startBrowser() {
+  const { module } = await runnerImport(`${root}/test/browser.ts`, { root, logLevel: "warn" });
+  return module.launchBrowser();
+}
+
 /**
  * Opens each page in a new context, whose cache is empty. The browser, the server and this process share the machine.
  * @param {string} url @param {{service: string, startMs: number, endMs: number}} about
@@ -31,8 +37,7 @@ export async function pagesTable(url, { service, startMs, endMs }) {
     Artifacts: "/artifacts",
     Ingest: "/ingest",
   };
-  const { module } = await runnerImport(`${root}/test/browser.ts`, { root, logLevel: "warn" });
-  const browser = await module.launchBrowser();
+  const browser = await startBrowser();
   try {
     const rows = [];
     for (const [name, path] of Object.entries(pages)) {
