@@ -222,8 +222,8 @@ test("a live process: only from outside, and it keeps running", async () => {
   const document = validate(stdout, "diagnosis") as unknown as DiagnosisJson;
   expect(document.limits.join(" ")).toContain("No agent ran");
   expect(document.verdict.kind).toBe("python-leak");
-  // No stack was sampled, so it names the function that adds the objects.
-  const stack = [expect.objectContaining({ function: "login", line: 3 })];
+  // No stack was sampled, so it names the line that adds the objects.
+  const stack = [expect.objectContaining({ function: "login", line: 4 })];
   expect(document.suspects[0]).toMatchObject({ type: expect.any(String), stack, ages: [] });
   const paths = document.suspects.map(({ holder }) => holder?.path.join(" ") ?? "");
   expect(paths.join(" ")).toMatch(/sessions|counts/);
