@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { createAdaptorServer } from "@hono/node-server";
 import pino from "pino";
 import { reportDocument } from "../inspect/recorded/index.js";
-import type { Bytes, Millis, TimeMs } from "../model/base/units.js";
+import type { Millis, TimeMs } from "../model/base/units.js";
 import { badUsage, nothingThere } from "../model/errors/errors.js";
 import { reasonOf } from "../model/errors/reason.js";
 import { cannotListen } from "../model/errors/server_errors.js";
 import { openRecording } from "../recording/reader.js";
-import { backUp, openStore, type Retention, StreamFiles } from "../store/index.js";
+import { backUp, openStore, StreamFiles } from "../store/index.js";
 import { ActionBook } from "./actions/action_book.js";
 import type { ActionLimits } from "./actions/action_limits.js";
 import { Alerting, type AlertSettings, USUAL_ALERTS } from "./alerts/alerting.js";
@@ -34,7 +34,7 @@ import { requestLooks } from "./requests/looks.js";
 import { requestRanks } from "./requests/odd_ranks.js";
 import { RequestBook } from "./requests/request_book.js";
 import { SenderStreams } from "./senders/sender_streams.js";
-import { keepTidy } from "./tidy.js";
+import { type KeptLimits, keepTidy } from "./tidy.js";
 import { Verdicts } from "./verdicts.js";
 
 export interface ServeOptions {
@@ -72,12 +72,7 @@ export interface ServeOptions {
 }
 
 /** What can change while the server runs. */
-export interface ServeLimits {
-  /** Of everything. */
-  readonly keepMs: Millis;
-  readonly keepRecordingsMs: Millis;
-  readonly tiers: Retention["tiers"];
-  readonly mostBytes: Bytes;
+export interface ServeLimits extends KeptLimits {
   /** "info": a line for each request. */
   readonly logLevel: "info" | "warn";
   /** null: the usual rules, and no receivers. */

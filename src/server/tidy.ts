@@ -1,13 +1,21 @@
 /** Removes what is too old or too much, now and every ten minutes: artifacts, recordings, rows of the store. */
-import type { Millis } from "../model/base/units.js";
+import type { Bytes, Millis } from "../model/base/units.js";
 import { reasonOf } from "../model/errors/reason.js";
-import type { Store, StreamFiles } from "../store/index.js";
+import type { Retention, Store, StreamFiles } from "../store/index.js";
 import type { ArtifactFiles } from "./artifacts/artifact_files.js";
 import { keepTime } from "./ingest/known_time.js";
 import type { SteadyClock } from "./ingest/steady_clock.js";
-import type { ServeLimits } from "./serve.js";
 
 const RETAIN_MS: Millis = 600_000;
+
+/** How long, and how much, is kept. */
+export interface KeptLimits {
+  /** Of everything. */
+  readonly keepMs: Millis;
+  readonly keepRecordingsMs: Millis;
+  readonly tiers: Retention["tiers"];
+  readonly mostBytes: Bytes;
+}
 
 /** `limits`: asked each time, because they change while the server runs. Stop it with clearInterval. */
 export function keepTidy(
@@ -24,7 +32,7 @@ export function keepTidy(
     clock: SteadyClock;
     folder: string;
   },
-  limits: () => ServeLimits,
+  limits: () => KeptLimits,
   { warn, info }: { warn: (text: string) => void; info: (text: string) => void },
 ): NodeJS.Timeout {
   const attempt = async (what: string, work: () => void | Promise<void>) => {
