@@ -7,7 +7,7 @@
  *     sampled                                              read from its code
  */
 
-import type { CodeUses, LineUses } from "../cpython/heap/objects/code_uses.js";
+import type { CodeUses, LineUses, Uses } from "../cpython/heap/objects/code_uses.js";
 import { itemAt } from "../model/base/columns.js";
 import { present } from "../model/base/present.js";
 import { isOwn } from "../model/documents/own_code.js";
@@ -54,7 +54,7 @@ export function puttersInto(
   if (name === null) {
     return [];
   }
-  const adds = ({ names, storesItems }: Omit<LineUses, "line">) => {
+  const adds = ({ names, storesItems }: Uses) => {
     const at = names.indexOf(name);
     const adding = (one: string, place: number) =>
       ADDING_TO.has(one) || (ADDING.has(one) && place > at && !(isNested && MAKING_ROOM.has(one)));
@@ -89,7 +89,7 @@ function putterOf(
   };
 }
 
-function together(lines: readonly LineUses[]): Omit<LineUses, "line"> {
+function together(lines: readonly LineUses[]): Uses {
   return {
     names: lines.flatMap(({ names }) => names),
     storesItems: lines.some(({ storesItems }) => storesItems),

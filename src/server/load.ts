@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
 import type { Bytes, Millis } from "../model/base/units.js";
 import { damagedInput, fileNotFound, fileUnusable } from "../model/errors/errors.js";
 import { reasonOf } from "../model/errors/reason.js";
@@ -67,33 +68,34 @@ function streamOf(start: Buffer, path: string): string {
   return streamName(start);
 }
 
-/** Loads what is added to recordings, by path, until the returned function is called. One that can no longer be read is left. */
+/**
+ * Loads what is added to recordings, by path. One that can no longer be read is not followed any further. The returned
+ * function ends it, and resolves once nothing is being loaded.
+ */
 export function followRecordings(
   recordings: ReadonlyMap<string, Loaded>,
   ingest: Ingest,
   warn: (text: string) => void,
-): () => void {
+): () => Promise<void> {
   const followed = new Map(recordings);
-  let isReading = false;
-  const readOn = async () => {
-    for (const [path, before] of followed) {
-      try {
-        followed.set(path, await loadRecording(path, ingest, before));
-      } catch (error) {
-        followed.delete(path);
-        warn(`${path} is not read any further: ${reasonOf(error).message}`);
+  const stopped = new AbortController();
+  const follow = async () => {
+    while (await pause(FOLLOW_MS, true, { signal: stopped.signal }).catch(() => false)) {
+      for (const [path, before] of followed) {
+        try {
+          followed.set(path, await loadRecording(path, ingest, before));
+        } catch (error) {
+          followed.delete(path);
+          warn(`${path} is not read any further: ${reasonOf(error).message}`);
+        }
       }
     }
   };
-  const timer = setInterval(() => {
-    if (!isReading) {
-      isReading = true;
-      void readOn().finally(() => {
-        isReading = false;
-      });
-    }
-  }, FOLLOW_MS);
-  return () => clearInterval(timer);
+  const following = follow();
+  return () => {
+    stopped.abort();
+    return following;
+  };
 }
 
 function readAt(descriptor: number, offset: number, length: number): Buffer {

@@ -254,11 +254,11 @@ export async function serve(options: ServeOptions): Promise<void> {
     url = `http://${address}`;
     alerting.start();
     const endFollowing =
-      options.follow === true ? followRecordings(loaded, ingest, warn) : () => {};
+      options.follow === true ? followRecordings(loaded, ingest, warn) : async () => {};
     const streams = [...loaded.values()].map(({ stream }) => stream);
     options.listening({ url, folder, streams });
     await aborted(options.until);
-    endFollowing();
+    await endFollowing();
     clearInterval(retaining);
     endDemo();
     endControl();

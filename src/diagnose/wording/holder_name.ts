@@ -16,7 +16,7 @@ export function outsideLibrary(path: readonly string[]): readonly string[] {
   return cut > 1 ? path.slice(0, cut) : path;
 }
 
-/** What is counted for an object whose memory a library allocated is at most this share of that memory. */
+/** If the bytes counted for an object are a larger share of the memory, the library does not keep it for that object. */
 const MOST_COUNTED = 0.1;
 /** A holder that stands for several objects: links of a chain, parts that are alike. */
 const SEVERAL = /× \d|^each of /;

@@ -36,8 +36,11 @@ export interface CodeUses extends Pick<Code, "function" | "file" | "firstLine"> 
   readonly lines: readonly LineUses[];
 }
 
-export interface LineUses {
+export interface LineUses extends Uses {
   readonly line: number;
+}
+
+export interface Uses {
   /** The attributes, methods, globals and variables that it loads, in instruction order. */
   readonly names: readonly string[];
   /** It contains `container[key] = value`. */

@@ -75,7 +75,8 @@ export function withSites(
       didAlikeBefore(line, { rise: rate * lengthMs, lengthMs }, before)
     );
   };
-  // A line has no start-up to leave out. At nightfall, a leak that follows requests also slows down: what will pass the limit is not left undecided for that.
+  // A line has no start-up to leave out. At nightfall, a leak that follows requests slows down too, so memory that will pass
+  // the limit is still reported.
   const fills = (line: FrameJson, curve: AgeCurve) =>
     !growth.isFatal &&
     lengthOf(curve) >= LEAST_LASTING_MS &&
@@ -91,10 +92,7 @@ export function withSites(
     if (ofCaches > MOSTLY * growth.rate) {
       return { ...growth, shape: "undecided" };
     }
-    if (growth.isFatal) {
-      return growth;
-    }
-    if (growth.windowMs >= LEAST_UNEXPLAINED_MS) {
+    if (growth.isFatal || growth.windowMs >= LEAST_UNEXPLAINED_MS) {
       return growth;
     }
     const seen = sites.flatMap(({ line, curve }) => {

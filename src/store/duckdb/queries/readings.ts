@@ -115,7 +115,7 @@ export async function sparklinesOf(
   );
 }
 
-/** What is read where nothing is kept. */
+/** Parts of a window that are not kept are read for one question, so only what it needs is read. */
 type Wanted = "newest" | "hours";
 
 async function readingsOf(

@@ -4,7 +4,7 @@
  *     15:40 │ 16:00  17:00 ... 24:00 │ day │ day │ ... │ 0:00 ... 9:00 │ 9:20
  *      now  │         kept           │       kept      │     kept      │ now
  *
- * What is computed from the rows of whole hours and days is kept (kept_spans.ts).
+ * Results for whole hours and days are kept (kept_spans.ts); the two ends are read again each time.
  */
 import type { Millis, TimeMs } from "../../../model/base/units.js";
 import type { Window } from "../../interface/window.js";
