@@ -129,9 +129,10 @@ export async function serve(options: ServeOptions): Promise<void> {
     const clock = new SteadyClock(
       warn,
       knownTime(folder) ??
-        files
-          .list()
-          .reduce<TimeMs | null>((last, { changedMs }) => Math.max(last ?? 0, changedMs), null),
+        (await files.list()).reduce<TimeMs | null>(
+          (last, { changedMs }) => Math.max(last ?? 0, changedMs),
+          null,
+        ),
     );
     const ingest = new Ingest({
       store,

@@ -51,8 +51,8 @@ export function keepTidy(
         warn(`could not remove an artifact: ${reason}`);
       }
     });
-    await attempt("recordings", () => {
-      const streams = files.list().sort((a, b) => a.changedMs - b.changedMs);
+    await attempt("recordings", async () => {
+      const streams = (await files.list()).sort((a, b) => a.changedMs - b.changedMs);
       let bytes = streams.reduce((sum, file) => sum + file.bytes, 0);
       for (const file of streams) {
         // Half of the limit is for the recordings, half for the database.
@@ -64,7 +64,7 @@ export function keepTidy(
     });
     await attempt("rows", async () => {
       const retention = { keepMs, mostBytes: mostBytes / 2, tiers };
-      const recordings = files.list().map(({ stream }) => stream);
+      const recordings = (await files.list()).map(({ stream }) => stream);
       const { removed, rolled, failed, notSwept } = await store.retain(
         retention,
         nowMs,

@@ -97,7 +97,7 @@ function select(values: Float64Array, rank: number, first: number, last: number)
 }
 
 /** Index of the first time that is not before a moment; the length if there is none. `times`: ascending. */
-export function firstFrom(times: readonly number[], timeMs: number): number {
+export function firstFrom(times: ArrayLike<number>, timeMs: number): number {
   let [low, high] = [0, times.length];
   while (low < high) {
     const middle = (low + high) >> 1;

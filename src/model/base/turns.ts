@@ -8,9 +8,25 @@ export class Turns {
   #since = performance.now();
 
   async next(): Promise<void> {
-    if (performance.now() - this.#since > SLICE_MS) {
+    if (this.#isOver) {
       await new Promise<void>((resume) => setImmediate(resume));
       this.#since = performance.now();
     }
+  }
+
+  /** As `items.map(work)`. */
+  async map<Item, Result>(items: readonly Item[], work: (item: Item) => Result): Promise<Result[]> {
+    const results: Result[] = [];
+    for (const item of items) {
+      if (this.#isOver) {
+        await this.next();
+      }
+      results.push(work(item));
+    }
+    return results;
+  }
+
+  get #isOver(): boolean {
+    return performance.now() - this.#since > SLICE_MS;
   }
 }

@@ -309,13 +309,14 @@ function restarting(
  * hosts then only keep theirs.
  */
 function silent(rule: AlertRule, ms: Millis, { lives, nowMs, listeningMs }: FleetFacts): Finding[] {
-  const open = new Map<string, ProcessLife[]>();
+  /** Processes that have not ended. */
+  const open = new Map<string, number>();
   const lastOf = new Map<string, TimeMs>();
   for (const life of lives) {
     const host = life.host || "unknown host";
     lastOf.set(host, Math.max(lastOf.get(host) ?? 0, life.lastMs));
     if (life.endedMs === null) {
-      open.set(host, [...(open.get(host) ?? []), life]);
+      open.set(host, (open.get(host) ?? 0) + 1);
     }
   }
   const lastMsOf = (host: string) => lastOf.get(host) ?? 0;
@@ -324,7 +325,7 @@ function silent(rule: AlertRule, ms: Millis, { lives, nowMs, listeningMs }: Flee
   const listens = nowMs - listeningMs >= ms;
   const isAll = quiet.length > 1 && quiet.length === open.size;
   const ofHosts = quiet.map((host) => {
-    const processes = open.get(host)?.length ?? 0;
+    const processes = open.get(host) ?? 0;
     return {
       ...about,
       host,

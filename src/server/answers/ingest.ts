@@ -26,7 +26,7 @@ export class IngestAnswers {
 
   async document(nowMs: number): Promise<IngestJson> {
     const { store, files, deliveries, retention } = this.#parts;
-    const all = files.list().sort((a, b) => b.changedMs - a.changedMs);
+    const all = (await files.list()).sort((a, b) => b.changedMs - a.changedMs);
     const listed = all.slice(0, MOST_STREAMS);
     const about = await store.about(listed.map(({ stream }) => stream));
     const { keepMs, keepRecordingsMs, mostBytes, tiers } = retention();

@@ -2,6 +2,8 @@
  * The routes that Grafana uses: Connect's unary calls, in protocol buffers or JSON, and Pyroscope's older
  * `/pyroscope/render`.
  */
+import { promisify } from "node:util";
+import { constants, gzip as zlibGzip } from "node:zlib";
 import { Code, ConnectError, createConnectRouter, type Interceptor } from "@connectrpc/connect";
 import { createFetchHandler } from "@connectrpc/connect/protocol";
 import { compressionGzip } from "@connectrpc/connect-node";
@@ -15,9 +17,12 @@ import { type MemoryType, memoryType } from "./profile_types.js";
 import { merged, querier, seriesMatchers, windowOf } from "./querier.js";
 import { QuerierService } from "./querier_pb.js";
 
+const gzip = promisify(zlibGzip);
 const MOST_REQUEST_BYTES = 1 << 20;
 const MOST_ANSWER_BYTES = 256 << 20;
 const TIMELINE_STEPS = 200;
+/** A quarter of the usual level's time, for answers that are about 7 % longer. */
+const quickGzip = (bytes: Uint8Array) => gzip(bytes, { level: constants.Z_BEST_SPEED });
 
 export interface GrafanaParts {
   readonly store: Store;
@@ -50,7 +55,7 @@ export function addGrafana(app: Hono, { store, allowed, fail, coverageOf }: Graf
   const router = createConnectRouter({
     grpc: false,
     grpcWeb: false,
-    acceptCompression: [compressionGzip],
+    acceptCompression: [{ ...compressionGzip, compress: quickGzip }],
     readMaxBytes: MOST_REQUEST_BYTES,
     writeMaxBytes: MOST_ANSWER_BYTES,
     jsonOptions: { ignoreUnknownFields: true },

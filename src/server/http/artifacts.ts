@@ -34,11 +34,11 @@ export function addArtifacts(
   app: Hono,
   { artifacts, recordings, allowed, report, changed }: ArtifactRoutes,
 ): void {
-  app.get(ARTIFACTS.path, (context) => {
+  app.get(ARTIFACTS.path, async (context) => {
     const { service } = valuesIn(context.req.url, ARTIFACTS.parameters);
     const all = artifacts.list();
     const { count, keepMs, mostBytes, mostArtifactBytes } = artifacts.limits;
-    const streams = recordings.list();
+    const streams = await recordings.list();
     return context.json({
       schema: "tidemark.artifacts/1",
       artifacts: all.filter((each) => service === undefined || each.service === service),

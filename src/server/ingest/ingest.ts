@@ -94,7 +94,7 @@ export class Ingest {
     const written = await store.writtenOffsets();
     const lines: string[] = [];
     let behind = 0;
-    for (const { stream, bytes } of files.list()) {
+    for (const { stream, bytes } of await files.list()) {
       const known = written.get(stream) ?? 0;
       if (bytes <= known) {
         continue;

@@ -77,13 +77,14 @@ export class SenderStreams {
   }
 
   /** After a start: finds the newest streams of each sender. */
-  recover(): void {
-    const all = this.#files.list().flatMap(({ stream }) => {
+  async recover(): Promise<void> {
+    const streams = await this.#files.list();
+    const all = await new Turns().map(streams, ({ stream }) => {
       const meta = firstMeta(this.#files, stream);
       const key = meta?.sender?.key;
       return meta && key !== undefined ? [{ stream, key, startedMs: meta.startedMs }] : [];
     });
-    for (const { key, stream } of all.sort((a, b) => a.startedMs - b.startedMs)) {
+    for (const { key, stream } of all.flat().sort((a, b) => a.startedMs - b.startedMs)) {
       this.#addStream(key, stream);
     }
   }

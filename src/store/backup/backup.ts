@@ -82,7 +82,7 @@ export async function backUp(
     const madeMs = Date.now();
     await store.copyTo(data);
     makeFolder(join(data, "streams"));
-    for (const { stream } of files.list()) {
+    for (const { stream } of await files.list()) {
       await copyStream(files, stream, join(data, "streams"));
     }
     for (const name of BESIDE) {

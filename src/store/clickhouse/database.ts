@@ -21,7 +21,7 @@ import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { databaseUnusable } from "../../model/errors/server_errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
-import { openInstance, readerOf, rowsOf } from "../duckdb/connection.js";
+import { openInstance, resultOf, rowsOf } from "../duckdb/connection.js";
 import { dayNamed } from "../duckdb/days.js";
 import { KeptSums } from "../duckdb/kept_sums.js";
 import type {
@@ -168,7 +168,7 @@ export class ClickhouseDatabase implements RowDatabase {
     parameters: Record<string, DuckDBValue>,
   ): Promise<Record<string, DuckDBValue[]>> {
     return this.#read(sql, parameters, async (connection, text, values) =>
-      (await readerOf(connection, text, values)).getColumnsObject(),
+      (await resultOf(connection, text, values)).getColumnsObject(),
     );
   }
 

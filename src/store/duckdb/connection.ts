@@ -3,7 +3,7 @@ import {
   BIGINT,
   type DuckDBConnection,
   DuckDBInstance,
-  type DuckDBResultReader,
+  type DuckDBResult,
   type DuckDBValue,
   UBIGINT,
 } from "@duckdb/node-api";
@@ -45,22 +45,27 @@ export async function rowsOf(
   sql: string,
   parameters: Record<string, DuckDBValue> = {},
 ): Promise<Rows> {
-  return (await readerOf(connection, sql, parameters)).getRowObjects() as Rows;
+  const all: Rows[] = [];
+  // Between two chunks of 2,048 rows, other work goes on.
+  for await (const rows of (await resultOf(connection, sql, parameters)).yieldRowObjects()) {
+    all.push(rows);
+  }
+  return all.flat();
 }
 
 /**
- * A statement's whole result. The DuckDB client binds each bigint as a HUGEINT, with which arithmetic, and a division most of
+ * A statement's result. The DuckDB client binds each bigint as a HUGEINT, with which arithmetic, and a division most of
  * all, takes several times as long as with the columns' own types.
  */
-export function readerOf(
+export function resultOf(
   connection: DuckDBConnection,
   sql: string,
   parameters: Record<string, DuckDBValue>,
-): Promise<DuckDBResultReader> {
+): Promise<DuckDBResult> {
   const bigints = Object.entries(parameters).filter(([, value]) => typeof value === "bigint");
   const types = bigints.map(([name, value]) => [
     name,
     (value as bigint) > MOST_BIGINT ? UBIGINT : BIGINT,
   ]);
-  return connection.runAndReadAll(sql, parameters, Object.fromEntries(types));
+  return connection.run(sql, parameters, Object.fromEntries(types));
 }

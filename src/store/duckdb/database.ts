@@ -16,7 +16,7 @@ import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import { unknownVersion } from "../../model/errors/errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
 import type { Tier } from "../interface/tiers.js";
-import { faultOf, openInstance, readerOf, rowsOf } from "./connection.js";
+import { faultOf, openInstance, resultOf, rowsOf } from "./connection.js";
 import { createDay, createMetaTables } from "./created_tables.js";
 import { copied, removeFile, sizeOf, syncFile } from "./database_files.js";
 import { DayFiles, quoted, schemaNamed } from "./day_files.js";
@@ -306,7 +306,7 @@ export class StoreDatabase implements RowDatabase {
     parameters: Record<string, DuckDBValue>,
   ): Promise<Record<string, DuckDBValue[]>> {
     return this.#read(LONGEST_QUERY_MS, async (connection) =>
-      (await readerOf(connection, sql, parameters)).getColumnsObject(),
+      (await resultOf(connection, sql, parameters)).getColumnsObject(),
     );
   }
 

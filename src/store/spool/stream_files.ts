@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
+import { Turns } from "../../model/base/turns.js";
 import type { Bytes, TimeMs } from "../../model/base/units.js";
 import { STREAM_NAME } from "../../model/wire/frames.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
@@ -47,15 +48,17 @@ export class StreamFiles {
     return join(this.#folder, `${stream}${SUFFIX}`);
   }
 
-  list(): StreamFile[] {
-    return readdirSync(this.#folder).flatMap((name) => {
+  /** Files that are removed meanwhile may be missing. */
+  async list(): Promise<StreamFile[]> {
+    const all = await new Turns().map(readdirSync(this.#folder), (name): StreamFile[] => {
       const stream = name.slice(0, -SUFFIX.length);
-      if (!name.endsWith(SUFFIX) || !STREAM_NAME.test(stream)) {
-        return [];
-      }
-      const { size, mtimeMs } = statSync(join(this.#folder, name));
-      return [{ stream, bytes: size, changedMs: mtimeMs }];
+      const isStream = name.endsWith(SUFFIX) && STREAM_NAME.test(stream);
+      const about = isStream
+        ? statSync(join(this.#folder, name), { throwIfNoEntry: false })
+        : undefined;
+      return about === undefined ? [] : [{ stream, bytes: about.size, changedMs: about.mtimeMs }];
     });
+    return all.flat();
   }
 
   /** 0 if there is no such file. */

@@ -1,6 +1,13 @@
 import { expect, test } from "vitest";
+import type { Unloaded } from "../curves/load_removal.js";
 import { DAY, END, type Life, MIB, processOf } from "../fleet_evidence.fixture.js";
-import { areMostLivesAhead, fillsAgain, isAhead } from "./ahead_of_siblings.js";
+import {
+  areMostLivesAhead,
+  fillsAgain,
+  highestLevels,
+  isAhead,
+  risesIn,
+} from "./ahead_of_siblings.js";
 
 const lifeOf = (life: Omit<Life, "version">) => {
   const process = processOf({ version: "1.0", ...life });
@@ -14,28 +21,30 @@ const week = (mib: number) => (hours: number) => (hours < 50 ? 2 : mib);
 const siblings = [0, 1, 2, 4, 5].map((instance) =>
   lifeOf({ instance, fromDaysAgo: 3.5, mib: week(24) }),
 );
+const isAheadOf = (others: readonly Unloaded[], own: readonly Unloaded[], perMs: number) =>
+  isAhead(own, perMs, window, risesIn([...own, ...others], window));
+const fillsAsBefore = (own: readonly Unloaded[], others: readonly Unloaded[]) =>
+  fillsAgain(own, perMs, highestLevels([...own, ...others]));
 
 test("an instance that follows the load more closely than its siblings is not ahead of them by a leak", () => {
   const own = [lifeOf({ instance: 3, fromDaysAgo: 3.5, mib: week(28) })];
-  expect(isAhead(own, siblings, rate(17), window)).toBe(false);
+  expect(isAheadOf(siblings, own, rate(17))).toBe(false);
 });
 
 test("an instance that grows only in what is left without its load is not ahead of its siblings", () => {
   const own = lifeOf({ instance: 3, fromDaysAgo: 3.5, mib: week(24) });
   const { times, values } = own.rss;
   const left = values.map((value, at) => value + (17 * MIB * at) / values.length);
-  expect(isAhead([{ ...own, rss: { times, values: left } }], siblings, rate(17), window)).toBe(
-    false,
-  );
+  expect(isAheadOf(siblings, [{ ...own, rss: { times, values: left } }], rate(17))).toBe(false);
 });
 
 test("an instance that leaks is ahead of its siblings by what it leaked", () => {
   const mib = (hours: number) => week(24)(hours) + (17 / 84) * hours;
   const own = [lifeOf({ instance: 3, fromDaysAgo: 3.5, mib })];
-  expect(isAhead(own, siblings, rate(17), window)).toBe(true);
+  expect(isAheadOf(siblings, own, rate(17))).toBe(true);
   // Nothing is known about one that was restarted.
   const restarted = lifeOf({ instance: 3, fromDaysAgo: 1, mib: week(28) });
-  expect(isAhead([restarted], siblings, rate(17), window)).toBe(true);
+  expect(isAheadOf(siblings, [restarted], rate(17))).toBe(true);
 });
 
 test("an instance fills its cache again unless a life of it came to have more memory than its siblings", () => {
@@ -45,21 +54,20 @@ test("an instance fills its cache again unless a life of it came to have more me
     lifeOf({ instance: 3, fromDaysAgo: 1, toDaysAgo: 0.5, mib }),
     lifeOf({ instance: 3, fromDaysAgo: 0.5, mib: fills(300) }),
   ];
-  expect(fillsAgain(lives(fills(300)), full, perMs)).toBe(true);
+  expect(fillsAsBefore(lives(fills(300)), full)).toBe(true);
   expect(
-    fillsAgain(
+    fillsAsBefore(
       lives((hours) => fills(300)(hours) + 10 * hours),
       full,
-      perMs,
     ),
   ).toBe(false);
   // One that was never restarted does not.
-  expect(fillsAgain(lives(fills(300)).slice(1), full, perMs)).toBe(false);
+  expect(fillsAsBefore(lives(fills(300)).slice(1), full)).toBe(false);
   // Short lives of siblings do not make it odd that it filled its cache.
   const ended = [0, 1, 2].map((instance) =>
     lifeOf({ instance, fromDaysAgo: 3.7, toDaysAgo: 3.5, mib: () => 40 }),
   );
-  expect(fillsAgain(lives(fills(310)), [...full, ...ended], perMs)).toBe(true);
+  expect(fillsAsBefore(lives(fills(310)), [...full, ...ended])).toBe(true);
 });
 
 test("an instance is ahead if most of its lives rose further than its siblings did at the same ages", () => {

@@ -30,56 +30,82 @@ export interface Window {
   readonly endMs: TimeMs;
 }
 
-/**
- * Whether it rose further than its siblings, by at least half of its own growth, before load was removed. True if it or they
- * did not live throughout. `rate`: bytes per ms.
- */
-export function isAhead(
-  own: readonly Unloaded[],
-  siblings: readonly Unloaded[],
-  rate: number,
-  window: Window,
-  rises: Rises = risesIn([...own, ...siblings], window),
-): boolean {
-  const [rise] = own.length === 1 ? own.flatMap((each) => rises.get(each) ?? []) : [];
-  const others = siblings.flatMap((each) => rises.get(each) ?? []);
-  return (
-    rise === undefined ||
-    others.length < FEWEST_SIBLINGS - 1 ||
-    rise - median(others) >= LEAST_AHEAD * rate * (2 / 3) * (window.endMs - window.startMs)
-  );
+/** One figure of each instance or life of a service. */
+interface Figures<Of> {
+  readonly of: ReadonlyMap<Of, Bytes>;
+  readonly ascending: Float64Array;
 }
 
 /** From the first third of a window to its last, of the processes that lived throughout. */
-export type Rises = ReadonlyMap<Unloaded, Bytes>;
+type Rises = Figures<Unloaded>;
+
+/** The most memory that each instance ever had, at the end of a life. */
+type HighestLevels = Figures<string>;
 
 export function risesIn(processes: readonly Unloaded[], window: Window): Rises {
-  return new Map(
+  return figures(
     processes.flatMap((each) => riseIn(each, window).map((rise) => [each, rise] as const)),
+  );
+}
+
+export function highestLevels(processes: readonly Unloaded[]): HighestLevels {
+  const levels = new Map<string, Bytes>();
+  for (const { process } of processes) {
+    const level = median(process.rss.values.slice(-LAST_READINGS));
+    levels.set(process.instance, Math.max(level, levels.get(process.instance) ?? 0));
+  }
+  return figures([...levels]);
+}
+
+function figures<Of>(entries: readonly (readonly [Of, Bytes])[]): Figures<Of> {
+  const of = new Map(entries);
+  return { of, ascending: Float64Array.from(of.values()).sort() };
+}
+
+/**
+ * Whether it rose further than its siblings, by at least half of its own growth, before load was removed. True if it or they
+ * did not live throughout. `rate`: bytes per ms. `rises`: its own and those of its siblings.
+ */
+export function isAhead(
+  own: readonly Unloaded[],
+  rate: number,
+  window: Window,
+  { of, ascending }: Rises,
+): boolean {
+  const [only, ...others] = own;
+  const rise = only === undefined || others.length > 0 ? undefined : of.get(only);
+  return (
+    rise === undefined ||
+    ascending.length < FEWEST_SIBLINGS ||
+    rise - medianWithout(ascending, rise) >=
+      LEAST_AHEAD * rate * (2 / 3) * (window.endMs - window.startMs)
   );
 }
 
 /**
  * Whether it was restarted, and in no life came to have more memory than most of its siblings ever had, by a part of what its
- * longest life gains at this rate.
+ * longest life gains at this rate. `levels`: its own and those of its siblings.
  */
 export function fillsAgain(
   own: readonly Unloaded[],
-  siblings: readonly Unloaded[],
   rate: number,
+  { of, ascending }: HighestLevels,
 ): boolean {
-  const highest = (lives: readonly Unloaded[]) => {
-    const levels = new Map<string, Bytes>();
-    for (const { process } of lives) {
-      const level = median(process.rss.values.slice(-LAST_READINGS));
-      levels.set(process.instance, Math.max(level, levels.get(process.instance) ?? 0));
-    }
-    return [...levels.values()];
-  };
+  const [first, ...restarted] = own;
+  const highest = first === undefined ? undefined : of.get(first.process.instance);
+  if (highest === undefined || restarted.length === 0) {
+    return false;
+  }
   const gained = rate * Math.max(...own.map(lengthOf));
-  return (
-    own.length > 1 && Math.max(...highest(own)) <= median(highest(siblings)) + LEAST_ABOVE * gained
-  );
+  return highest <= medianWithout(ascending, highest) + LEAST_ABOVE * gained;
+}
+
+/** The median of all values but one of these. */
+function medianWithout(ascending: Float64Array, value: Bytes): Bytes {
+  const left = firstFrom(ascending, value);
+  const others = ascending.length - 1;
+  const at = (index: number) => ascending[index < left ? index : index + 1] ?? 0;
+  return (at((others - 1) >> 1) + at(others >> 1)) / 2;
 }
 
 /**

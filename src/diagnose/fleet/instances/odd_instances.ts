@@ -20,6 +20,7 @@ import {
   areMostLivesAhead,
   FEWEST_SIBLINGS,
   fillsAgain,
+  highestLevels,
   isAhead,
   risesIn,
   type Window,
@@ -66,10 +67,10 @@ export function oddInstances(
   const window = windowOf(processes, judging.endMs);
   const windowMs = window.endMs - window.startMs;
   const rises = risesIn(processes, window);
+  const levels = highestLevels(processes);
   const isFurther = (instance: string, rate: number) => {
     const own = lives.get(instance) as Unloaded[];
-    const siblings = processes.filter(({ process }) => process.instance !== instance);
-    return isAhead(own, siblings, rate, window, rises) && !fillsAgain(own, siblings, rate);
+    return isAhead(own, rate, window, rises) && !fillsAgain(own, rate, levels);
   };
   // Costs less than to remove from all of them what they share.
   const mayBeOdd = [...lives].some(([instance, own]) =>
@@ -151,9 +152,9 @@ function leakToTheLimit(
     const limits = own.map(({ process }) => process.limitBytes);
     const rates =
       own.length < FEWEST_LIVES ? null : straightLives(own, Math.min(...limits), FEWEST_LIVES);
-    const siblings = processes.filter(({ process }) => process.instance !== instance);
+    const siblings = () => processes.filter(({ process }) => process.instance !== instance);
     const growth =
-      rates !== null && areMostLivesAhead(own, siblings, rates.rate)
+      rates !== null && areMostLivesAhead(own, siblings(), rates.rate)
         ? groupGrowth(own, { ...judging, isLoadKnown: true, loadBytes: 0 })
         : null;
     return rates === null || growth === null

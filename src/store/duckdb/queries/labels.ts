@@ -118,12 +118,13 @@ export async function labelValues(
 ): Promise<string[]> {
   const { sql, values } = await chosen(database, query);
   const label = valueSql(name, "asked");
-  // There may be 100,000: columns take a tenth of the time of rows.
-  const { value } = await database.columns(
-    `SELECT DISTINCT ${label.sql} AS value FROM ${sql} WHERE value <> '' ORDER BY value`,
+  // There may be 100,000: one text takes half the time of as many values.
+  const [row] = await database.query(
+    `SELECT CAST(to_json(list(value ORDER BY value)) AS VARCHAR) AS all_values
+      FROM (SELECT DISTINCT ${label.sql} AS value FROM ${sql} WHERE value <> '')`,
     { ...values, ...label.values },
   );
-  return (value ?? []).map(String);
+  return JSON.parse(String(row?.all_values ?? "[]")) as string[];
 }
 
 /** Combinations of values of these labels. */

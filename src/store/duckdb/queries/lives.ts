@@ -1,4 +1,5 @@
 /** Starts, ends and kills of recorded programs: what the alerts about restarts, OOM kills and silence need. */
+import { Turns } from "../../../model/base/turns.js";
 import type { ProcessLife } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
 import type { RowReader } from "../row_database.js";
@@ -37,7 +38,7 @@ export async function processLives(database: RowReader, window: Window): Promise
     WHERE s.series_id = s.root_id ORDER BY s.service, s.started_ms`,
     windowValues(window),
   );
-  const lives = rows.map((row) => ({
+  const lives = await new Turns().map(rows, (row) => ({
     container: String(row.container),
     pid: Number(row.pid),
     recordedMs: Number(row.recorded_ms),

@@ -30,23 +30,42 @@ const OVERLAP_MS: Millis = 2_000;
  * containers that started at the same moment may have the same host name and pid, but are recorded at the same time.
  */
 export function byProcess<Row>(rows: readonly Row[], partOf: (row: Row) => Part): Row[][] {
-  const parts = rows.map((row) => ({ row, part: partOf(row) }));
-  const all = new Map<Row, Row[]>();
-  const ofPid = new Map<string, { readonly last: Part; readonly rows: Row[] }[]>();
-  for (const { row, part } of [...parts].sort((a, b) => a.part.recordedMs - b.part.recordedMs)) {
-    const { host, pod, container, pid } = part;
-    const name = JSON.stringify([host, pod, container, pid]);
-    const alike = ofPid.get(name) ?? [];
-    ofPid.set(name, alike);
-    const at = pid === 0 ? -1 : alike.findIndex(({ last }) => continues(part, last));
-    const ofProcess = [...(alike[at]?.rows ?? []), row];
-    alike.splice(at < 0 ? alike.length : at, 1, { last: part, rows: ofProcess });
-    all.set(ofProcess[0] ?? row, ofProcess);
+  const byFirst = new Map<Row, Row[]>();
+  for (const alike of ofOnePid(rows, partOf)) {
+    const processes: { last: Part; readonly rows: Row[] }[] = [];
+    for (const { row, part } of alike.sort((a, b) => a.part.recordedMs - b.part.recordedMs)) {
+      const process =
+        part.pid === 0 ? undefined : processes.find(({ last }) => continues(part, last));
+      if (process === undefined) {
+        const begun = [row];
+        byFirst.set(row, begun);
+        processes.push({ last: part, rows: begun });
+      } else {
+        process.rows.push(row);
+        process.last = part;
+      }
+    }
   }
   return rows.flatMap((row) => {
-    const ofProcess = all.get(row);
+    const ofProcess = byFirst.get(row);
     return ofProcess === undefined ? [] : [ofProcess];
   });
+}
+
+function ofOnePid<Row>(rows: readonly Row[], partOf: (row: Row) => Part) {
+  const groups = new Map<string, { readonly row: Row; readonly part: Part }[]>();
+  for (const row of rows) {
+    const part = partOf(row);
+    const { host, pod, container, pid } = part;
+    const name = [pid, host, pod, container].join("\0");
+    const group = groups.get(name);
+    if (group === undefined) {
+      groups.set(name, [{ row, part }]);
+    } else {
+      group.push({ row, part });
+    }
+  }
+  return groups.values();
 }
 
 function continues(part: Part, before: Part): boolean {

@@ -1,4 +1,5 @@
 /** Services and their instances: which ones run, how much memory they use, and how fast it grows. */
+import { Turns } from "../../../model/base/turns.js";
 import type { Bytes, Millis, TimeMs } from "../../../model/base/units.js";
 import type {
   FleetVerdictsJson,
@@ -212,24 +213,18 @@ async function instancesFrom(
     ORDER BY root.started_ms, root.series_id`,
     { ...windowValues(window), ...values },
   );
-  return withoutContinued(
-    rows.map((row) => {
-      const figures = newest.get(row.series_id as bigint) ?? [];
-      const read = READ.map((name, at) => [name, figures[at] || 0]);
-      const { last_ms: lastMs, ...others } = Object.fromEntries(read);
-      const lastSeenMs = Math.max(lastMs, Number(row.file_ms));
-      return instanceOf({ ...row, ...others, last_ms: lastSeenMs }, window);
-    }),
+  const instances = await new Turns().map(rows, (row) =>
+    instanceOf(row, newest.get(row.series_id as bigint) ?? [], window),
   );
+  return withoutContinued(instances);
 }
 
 /** Of the recordings of one process, only the last one may run; the others are marked. */
 function withoutContinued(instances: readonly Instance[]): Instance[] {
-  const partOf = ({ row, recordedMs }: Instance) => ({
-    ...row,
-    recordedMs,
-    lastMs: row.lastSeenMs,
-  });
+  const partOf = ({ row, recordedMs }: Instance) => {
+    const { host, pod, container, pid, startedMs, lastSeenMs: lastMs } = row;
+    return { host, pod, container, pid, startedMs, recordedMs, lastMs };
+  };
   return byProcess(instances, partOf).flatMap((parts) =>
     parts.map((part, at): Instance => {
       const next = parts[at + 1];
@@ -240,7 +235,9 @@ function withoutContinued(instances: readonly Instance[]): Instance[] {
   );
 }
 
-function instanceOf(row: Rows[number], { endMs }: Window): Instance {
+/** `figures`: in the order of {@link READ}. */
+function instanceOf(row: Rows[number], figures: readonly number[], { endMs }: Window): Instance {
+  const figure = (name: (typeof READ)[number]) => figures[READ.indexOf(name)] || 0;
   const text = (name: string) => String(row[name] ?? "");
   const number = (name: string) => Number(row[name] ?? 0);
   const list = (name: string) => (row[name] as { items: readonly unknown[] }).items.map(String);
@@ -253,9 +250,9 @@ function instanceOf(row: Rows[number], { endMs }: Window): Instance {
     ...free
   } = labels as Record<string, string>;
   const ended = number("ended_ms");
-  const lastSeenMs = number("last_ms");
+  const lastSeenMs = Math.max(figure("last_ms"), number("file_ms"));
   const isKnown = row.kind !== null && row.kind !== undefined;
-  const limitBytes = number("limit_bytes") || number("verdict_limit");
+  const limitBytes = figure("limit_bytes") || number("verdict_limit");
   return {
     service: text("service"),
     recordedMs: number("recorded_ms"),
@@ -273,14 +270,14 @@ function instanceOf(row: Rows[number], { endMs }: Window): Instance {
       startedMs: number("started_ms"),
       ...(ended === 0 ? {} : { endedMs: ended }),
       lastSeenMs,
-      rssBytes: number("rss"),
-      peakRssBytes: number("peak"),
+      rssBytes: figure("rss"),
+      peakRssBytes: figure("peak"),
       processes: number("processes"),
       ...(isKnown && row.kind !== UNMEASURED ? { growthBytesPerHour: number("growth") } : {}),
       limitBytes,
-      ...(number("high_bytes") > 0 ? { highBytes: number("high_bytes") } : {}),
+      ...(figure("high_bytes") > 0 ? { highBytes: figure("high_bytes") } : {}),
       msToLimit: timeToLimit(number("ms_to_limit"), {
-        ...{ limitBytes, rssBytes: number("rss"), growthBytesPerHour: number("growth") },
+        ...{ limitBytes, rssBytes: figure("rss"), growthBytesPerHour: number("growth") },
       }),
       verdict: isKnown
         ? { kind: text("kind"), confidence: number("confidence"), summary: text("summary") }
@@ -290,7 +287,7 @@ function instanceOf(row: Rows[number], { endMs }: Window): Instance {
       labels: free,
       ...(source === undefined
         ? {}
-        : { source, ...(number("live") > 0 ? { liveBytes: number("live") } : {}) }),
+        : { source, ...(figure("live") > 0 ? { liveBytes: figure("live") } : {}) }),
     },
   };
 }
