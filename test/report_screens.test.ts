@@ -269,7 +269,7 @@ describe("a million stacks", () => {
       await expect.poll(() => words(details(page))).toContain("function_");
     }));
 
-  // One page for recordings, device snapshots, heaps and plans: React and the charts are half of it.
+  // One page for recordings and heaps: React and the charts are half of it.
   test("the empty page stays small", () => {
     expect(statSync(template).size).toBeLessThan(512 * 1024);
   });
