@@ -63,6 +63,8 @@ describe("the pages", () => {
     await give({ service: "search", pid: 3 });
     await page.goto(server.url);
     await page.getByRole("row").filter({ hasText: "search" }).waitFor();
+    // The content security policy forbids styles in the page.
+    expect(await page.locator("style").count()).toBe(0);
     await page.getByRole("searchbox").fill("check");
     await expect.poll(() => page.getByRole("row").count()).toBe(2);
     await expect.poll(() => page.url()).toContain("q=check");
