@@ -135,8 +135,7 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
     numeric: true,
     wide: true,
     cell: (row) => (row.limitBytes === 0 ? "–" : formatShare(row.rssBytes / row.limitBytes)),
-    order: (row) =>
-      row.limitBytes === 0 ? Number.NEGATIVE_INFINITY : row.rssBytes / row.limitBytes,
+    order: (row) => (row.limitBytes === 0 ? Number.NaN : row.rssBytes / row.limitBytes),
   },
   {
     id: "growth",
@@ -145,7 +144,7 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
     numeric: true,
     cell: (row) =>
       row.growthBytesPerHour === undefined ? "–" : formatGrowth(row.growthBytesPerHour),
-    order: (row) => row.growthBytesPerHour ?? Number.NEGATIVE_INFINITY,
+    order: (row) => row.growthBytesPerHour ?? Number.NaN,
   },
   {
     id: "limit",
@@ -155,7 +154,7 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
     numeric: true,
     wide: true,
     cell: (row) => (row.msToLimit === 0 ? "–" : formatDuration(row.msToLimit)),
-    order: (row) => (row.msToLimit === 0 ? Number.NEGATIVE_INFINITY : -row.msToLimit),
+    order: (row) => (row.msToLimit === 0 ? Number.NaN : -row.msToLimit),
   },
   {
     id: "course",
