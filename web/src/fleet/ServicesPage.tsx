@@ -105,7 +105,7 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
   {
     id: "service",
     name: "Service",
-    track: "minmax(140px, 2fr)",
+    track: "minmax(80px, 2fr)",
     cell: (row) => <b>{row.service}</b>,
     order: (row) => row.service,
   },
@@ -115,6 +115,7 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
     title: "Recorded programs that run, each with its child processes",
     track: "80px",
     numeric: true,
+    wide: true,
     cell: (row) => formatCount(row.instances),
     order: (row) => row.instances,
   },
@@ -142,6 +143,7 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
     name: "Growth",
     track: "120px",
     numeric: true,
+    wide: true,
     cell: (row) =>
       row.growthBytesPerHour === undefined ? "–" : formatGrowth(row.growthBytesPerHour),
     order: (row) => row.growthBytesPerHour ?? Number.NaN,
@@ -175,7 +177,7 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
   {
     id: "verdict",
     name: "Verdict",
-    track: "minmax(150px, 1.4fr)",
+    track: "minmax(110px, 1.4fr)",
     cell: (row) => <VerdictMark verdict={row.verdict} of={row.instances} />,
     order: (row) => row.verdict.kind,
   },
@@ -192,6 +194,7 @@ function alertsColumn(document: AlertsJson | undefined): Column<ServiceRowJson> 
     title: "Alerts that fire",
     track: "70px",
     numeric: true,
+    wide: true,
     cell: (row) => (count(row) === 0 ? "–" : formatCount(count(row))),
     order: count,
   };
