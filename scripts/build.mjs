@@ -99,13 +99,17 @@ function removeOrphans() {
 
 async function buildPage() {
   const inputs = ["web", "src/model", "src/plan", "package-lock.json"];
-  const outputs = ["index.html", "plan.html", "fleet/index.html"].map((name) => `dist/web/${name}`);
+  const outputs = ["index.html", "plan.html", "gpu.html", "fleet/index.html"].map(
+    (name) => `dist/web/${name}`,
+  );
   await unlessFresh("page", { inputs, outputs }, async () => {
     const vite = [tool("vite/bin/vite.js"), "build"];
     await step("vite: web/ -> dist/web/", process.execPath, [...vite, "web"], { cwd: root });
     // The others after the report, because building the report empties the folder.
-    const plan = [...vite, "web", "--mode", "plan"];
-    await step("vite: web/ -> dist/web/plan.html", process.execPath, plan, { cwd: root });
+    for (const mode of ["plan", "gpu"]) {
+      const page = [...vite, "web", "--mode", mode];
+      await step(`vite: web/ -> dist/web/${mode}.html`, process.execPath, page, { cwd: root });
+    }
     const fleet = [...vite, "--config", "web/vite.fleet.config.ts"];
     await step("vite: web/fleet/ -> dist/web/fleet/", process.execPath, fleet, { cwd: root });
   });

@@ -5,6 +5,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeReport } from "../src/cli/files/report_page.js";
 import type { ReportDocument } from "../src/model/documents/report_document.js";
+import { LIFETIME_BUCKETS } from "../src/model/profile/profile.js";
 import {
   boxOf,
   clickFlame,
@@ -151,19 +152,117 @@ describe("tables", () => {
       await expect.poll(() => words(first)).toContain("100 %");
     }));
 
+  test("rows without a value come last in both directions", () => {
+    const report = serviceReport();
+    for (const { sites } of report.snapshots) {
+      // The first site is the one in `remember`.
+      sites.lifetimes.fill(0, 0, LIFETIME_BUCKETS);
+    }
+    return using(openReport(report), async (page) => {
+      await page.getByRole("tab", { name: "Lifetimes" }).click();
+      const heading = page.getByRole("columnheader", { name: "Lifetime", exact: true });
+      const rows = page.locator("[role=grid] [aria-rowindex]");
+      await heading.getByRole("button").click();
+      await expect.poll(() => heading.getAttribute("aria-sort")).toBe("descending");
+      await expect.poll(() => words(rows.first())).toContain("read_weights");
+      await expect.poll(() => words(rows.last())).toContain("remember");
+      // Enter on a heading sorts, and does not open the active row.
+      await page.keyboard.press("Enter");
+      await expect.poll(() => heading.getAttribute("aria-sort")).toBe("ascending");
+      await expect.poll(() => words(rows.first())).toContain("dumps");
+      await expect.poll(() => words(rows.last())).toContain("remember");
+      const names = page.getByRole("columnheader", { name: "Function" });
+      await names.getByRole("button").click();
+      await expect.poll(() => names.getAttribute("aria-sort")).toBe("ascending");
+      await expect.poll(() => heading.getAttribute("aria-sort")).toBe("none");
+      await expect.poll(() => words(rows.first())).toContain("_tokenize");
+    });
+  });
+
   test("a long table keeps few rows in the page and scrolls by keyboard", () =>
     using(openReport(wideReport(20_000)), async (page) => {
       await page.getByRole("tab", { name: "Sites" }).click();
       const grid = page.getByRole("grid");
-      expect(Number(await grid.getAttribute("aria-rowcount"))).toBeGreaterThan(5000);
-      await expect.poll(() => page.locator("[role=grid] [aria-rowindex]").count()).toBeLessThan(80);
+      const count = Number(await grid.getAttribute("aria-rowcount"));
+      expect(count).toBeGreaterThan(5000);
+      const rows = page.locator("[role=grid] [aria-rowindex]");
+      await expect.poll(() => rows.count()).toBeLessThan(80);
+      // Only the page's own style sheet: a content security policy may forbid others.
+      expect(await page.locator("style").count()).toBe(1);
+      await grid.focus();
+      const active = () => activeRow(page);
+      expect(await active()).toBe(2);
+      await page.keyboard.press("End");
+      await expect.poll(active).toBe(count);
+      await page.keyboard.press("ArrowUp");
+      await expect.poll(active).toBe(count - 1);
+      await page.keyboard.press("PageUp");
+      await expect.poll(active).toBeLessThan(count - 5);
+      const above = (await active()) ?? 0;
+      await page.keyboard.press("PageDown");
+      await expect.poll(active).toBe(count - 1);
+      expect(count - 1 - above).toBeLessThan(await rows.count());
+      await page.keyboard.press("Home");
+      await expect.poll(active).toBe(2);
+      await page.keyboard.press("PageUp");
+      await page.keyboard.press("ArrowDown");
+      await expect.poll(active).toBe(3);
+      expect(await rows.count()).toBeLessThan(80);
+      const place = await page.locator("[aria-rowindex='3'] .place").getAttribute("title");
+      await page.keyboard.press("Enter");
+      await expect
+        .poll(() => page.getByLabel("Search functions and files").inputValue())
+        .toBe(place);
+    }));
+
+  test("a table that was empty scrolls like any other", () =>
+    using(openReport(wideReport(20_000)), async (page) => {
+      await page.getByRole("tab", { name: "Sites" }).click();
+      const grid = page.getByRole("grid");
+      const count = await grid.getAttribute("aria-rowcount");
       await grid.focus();
       await page.keyboard.press("End");
-      await expect
-        .poll(() => page.locator("[role=grid] [aria-selected=true]").getAttribute("aria-rowindex"))
-        .toBe(await grid.getAttribute("aria-rowcount"));
+      await expect.poll(() => activeRow(page)).toBe(Number(count));
+      const search = page.getByLabel("Search functions and files");
+      await search.fill("no such function");
+      await expect.poll(() => grid.count()).toBe(0);
+      await search.fill("function_4");
+      await expect.poll(() => grid.count()).toBe(1);
+      // The active row is still one that the table has.
+      const found = Number(await grid.getAttribute("aria-rowcount"));
+      expect(found).toBeLessThan(Number(count));
+      await page.locator(".table-body").hover();
+      await page.mouse.wheel(0, 60_000);
+      await expect.poll(() => page.locator(`[aria-rowindex='${found}']`).count()).toBe(1);
+      await expect.poll(() => activeRow(page)).toBe(found);
+    }));
+
+  test("a phone shows fewer columns, each below its heading", () =>
+    using(openReport(serviceReport(), PHONE), async (page) => {
+      await page.getByRole("tab", { name: "Sites" }).tap();
+      const left = async (role: string) => {
+        const shown = page.locator(`[role=grid] [role=row]:nth-child(1) > [role=${role}]:visible`);
+        const boxes = await Promise.all((await shown.all()).map(boxOf));
+        return boxes.map(({ x, width }) => [Math.round(x), Math.round(width)]);
+      };
+      expect(await left("columnheader")).toHaveLength(3);
+      expect(await left("gridcell")).toEqual(await left("columnheader"));
     }));
 });
+
+/** aria-rowindex of the row that assistive technology reads; null if it is not visible in its table. */
+function activeRow(page: Page): Promise<number | null> {
+  return page.getByRole("grid").evaluate((grid) => {
+    const row = document.getElementById(grid.getAttribute("aria-activedescendant") ?? "");
+    const body = grid.querySelector(".table-body");
+    if (row?.getAttribute("aria-selected") !== "true" || body === null) {
+      return null;
+    }
+    const [inner, outer] = [row.getBoundingClientRect(), body.getBoundingClientRect()];
+    const isInSight = inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
+    return isInSight ? Number(row.getAttribute("aria-rowindex")) : null;
+  });
+}
 
 describe("every screen", () => {
   test.each(["light", "dark"] as const)(
@@ -269,7 +368,7 @@ describe("a million stacks", () => {
       await expect.poll(() => words(details(page))).toContain("function_");
     }));
 
-  // One page for recordings, device snapshots, heaps and plans: React and the charts are half of it.
+  // One page for recordings and heaps: React and the charts are half of it.
   test("the empty page stays small", () => {
     expect(statSync(template).size).toBeLessThan(512 * 1024);
   });

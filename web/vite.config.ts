@@ -1,6 +1,6 @@
 /**
- * Builds the app into one HTML file, dist/web/index.html: the template of every report. With `--mode plan`, builds
- * dist/web/plan.html, the template of a plan's page.
+ * Builds the app into one HTML file, dist/web/index.html: the template of every report. With `--mode plan` or
+ * `--mode gpu`, builds dist/web/plan.html or gpu.html, the template of the page of a plan or of GPU snapshots.
  */
 import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
@@ -63,19 +63,19 @@ function escaped(text: string): string {
 }
 
 export default defineConfig(({ mode }) => {
-  const isPlan = mode === "plan";
+  const isOther = mode === "plan" || mode === "gpu";
   return {
     root: here("."),
     base: "./",
     logLevel: "warn",
     plugins: [
       react(),
-      inlineAssets(isPlan ? "plan.html" : "index.html"),
-      ...(isPlan ? [startsWith("./src/planMain.tsx")] : []),
+      inlineAssets(isOther ? `${mode}.html` : "index.html"),
+      ...(isOther ? [startsWith(`./src/${mode}Main.tsx`)] : []),
     ],
     build: {
       outDir: here("../dist/web"),
-      emptyOutDir: !isPlan,
+      emptyOutDir: !isOther,
       target: "es2022",
       minify: "terser",
       cssCodeSplit: false,

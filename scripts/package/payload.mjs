@@ -27,7 +27,15 @@ import { root } from "../setup.mjs";
 /** Libraries that stay folders in node_modules, because they load WebAssembly files from their own folder. */
 export const unjoined = ["gecko-profiler-demangle", "iced-x86", "web-tree-sitter"];
 /** Libraries of the page; package.json lists them for development, because the build bundles them. */
-const ofThePage = ["@tanstack/react-query", "d3-hierarchy", "react-dom", "uplot", "wouter"];
+const ofThePage = [
+  "@tanstack/react-query",
+  "@tanstack/react-table",
+  "@tanstack/react-virtual",
+  "d3-hierarchy",
+  "react-dom",
+  "uplot",
+  "wouter",
+];
 
 /** @type {{version: string, description: string, license: string, dependencies: Record<string, string>}} */
 export const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));

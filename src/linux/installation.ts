@@ -25,6 +25,8 @@ export const LAUNCHER_PATH = `${FOLDER}bin/tidemark`;
 export const PAGE_PATH = `${FOLDER}dist/web/index.html`;
 /** The page of a plan without data. */
 export const PLAN_PAGE_PATH = `${FOLDER}dist/web/plan.html`;
+/** The page of GPU snapshots without data. */
+export const GPU_PAGE_PATH = `${FOLDER}dist/web/gpu.html`;
 /** The pages of a server: index.html and assets/. */
 export const FLEET_PAGES_PATH = `${FOLDER}dist/web/fleet`;
 /** The Python package that is loaded into a running program. */

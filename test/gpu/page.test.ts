@@ -1,7 +1,7 @@
 /** The page of a snapshot in a real browser, opened from disk. */
 
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -29,7 +29,15 @@ beforeAll(async () => {
   // A separate build, because dist/ may be older than the sources.
   execFileSync(
     process.execPath,
-    ["node_modules/vite/bin/vite.js", "build", "web", "--outDir", join(folder, "web")],
+    [
+      "node_modules/vite/bin/vite.js",
+      "build",
+      "web",
+      "--mode",
+      "gpu",
+      "--outDir",
+      join(folder, "web"),
+    ],
     { cwd: root, env: { ...process.env, NODE_ENV: "production" }, stdio: "pipe" },
   );
   browser = await launchBrowser();
@@ -61,7 +69,7 @@ async function showing(
   viewport = { width: 1280, height: 900 },
 ): Promise<void> {
   const name = join(folder, `${files++}`);
-  await writeReport(document, `${name}.html`, async () => {}, join(folder, "web/index.html"));
+  await writeReport(document, `${name}.html`, async () => {}, join(folder, "web/gpu.html"));
   const context = await browser.newContext({ viewport, reducedMotion: "reduce" });
   const page = await context.newPage();
   const complaints: string[] = [];
@@ -108,6 +116,10 @@ function columnOf(page: Page, share: number): Promise<{ colours: number; height:
     };
   }, share);
 }
+
+test("the empty page stays small", () => {
+  expect(statSync(join(folder, "web/gpu.html")).size).toBeLessThan(512 * 1024);
+});
 
 test("every allocation is drawn, as high as the moment's total", async () => {
   const { allocator } = trainingRun({ steps: 30, leak: 2 ** 21 });

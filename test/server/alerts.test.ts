@@ -197,6 +197,16 @@ test("Services shows how much of its limit a service uses, and how many of its a
     expect(await cellsOf("shop")).toContain("25 %");
     expect((await cellsOf("pay")).at(-1)).toBe("–");
     expect(await cellsOf("pay")).not.toContain("25 %");
+    // A service without a limit is last in both directions.
+    const heading = page.getByRole("columnheader", { name: "Of limit" });
+    for (const direction of ["descending", "ascending"]) {
+      await heading.getByRole("button").click();
+      await expect.poll(() => heading.getAttribute("aria-sort")).toBe(direction);
+      expect(await page.locator("[aria-rowindex]").allInnerTexts()).toEqual([
+        expect.stringContaining("shop"),
+        expect.stringContaining("pay"),
+      ]);
+    }
   } finally {
     await browser.close();
   }

@@ -63,6 +63,8 @@ describe("the pages", () => {
     await give({ service: "search", pid: 3 });
     await page.goto(server.url);
     await page.getByRole("row").filter({ hasText: "search" }).waitFor();
+    // The content security policy forbids styles in the page.
+    expect(await page.locator("style").count()).toBe(0);
     await page.getByRole("searchbox").fill("check");
     await expect.poll(() => page.getByRole("row").count()).toBe(2);
     await expect.poll(() => page.url()).toContain("q=check");
@@ -320,12 +322,21 @@ describe("the pages", () => {
     await page.setViewportSize({ width: 390, height: 844 });
     await page.goto(server.url);
     await page.getByRole("row").filter({ hasText: "checkout" }).waitFor();
-    for (const path of ["/", "/service?name=checkout", "/service?name=checkout&view=growing"]) {
+    for (const [path, table] of [
+      ["/", "Services"],
+      ["/verdicts", "Verdicts"],
+      ["/verdicts", "Diagnoses"],
+      ["/service?name=checkout", "Instances"],
+      ["/service?name=checkout&view=growing", "Growing stacks"],
+    ] as const) {
       await page.goto(`${server.url}${path}`);
-      await page.getByRole("row").first().waitFor();
+      const grid = page.getByRole("grid", { name: table });
+      await grid.waitFor();
       await expect
         .poll(() => page.evaluate(() => document.documentElement.scrollWidth - innerWidth))
         .toBeLessThanOrEqual(0);
+      const cut = (head: Element) => head.scrollWidth - head.clientWidth;
+      expect([table, await grid.locator(".table-head").evaluate(cut)]).toEqual([table, 0]);
     }
     await page.getByRole("button", { name: "Dark colours" }).click();
     await expect.poll(() => page.locator("html").getAttribute("data-theme")).toBe("dark");

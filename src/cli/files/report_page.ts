@@ -12,14 +12,21 @@ import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createDeflate } from "node:zlib";
-import { PAGE_PATH, PLAN_PAGE_PATH } from "../../linux/installation.js";
+import { GPU_PAGE_PATH, PAGE_PATH, PLAN_PAGE_PATH } from "../../linux/installation.js";
 import type { OnProgress } from "../../model/base/units.js";
 import { encodeColumns } from "../../model/documents/columns.js";
+import { GPU_DIFF_PAGE_SCHEMA, GPU_PAGE_SCHEMA } from "../../model/documents/gpu/gpu_page.js";
 import { fileUnusable, notInstalled } from "../../model/errors/errors.js";
 import { PLAN_PAGE_SCHEMA } from "../../plan/page_document.js";
 
 const PLACE = "<!--tidemark:document-->";
 const MIB = 1024 ** 2;
+/** By schema; all others have that of reports. */
+const TEMPLATES: Readonly<Record<string, string>> = {
+  [PLAN_PAGE_SCHEMA]: PLAN_PAGE_PATH,
+  [GPU_PAGE_SCHEMA]: GPU_PAGE_PATH,
+  [GPU_DIFF_PAGE_SCHEMA]: GPU_PAGE_PATH,
+};
 
 /** Writes the page of `document` to `path`, replacing an existing file. `onProgress` reports progress in MiB of the document.
  * @throws TidemarkError TM-E012 if the app was not built, TM-E004 if `path` cannot be written. */
@@ -27,7 +34,7 @@ export async function writeReport(
   document: { readonly title: string; readonly schema: string },
   path: string,
   onProgress: OnProgress,
-  templatePath: string = document.schema === PLAN_PAGE_SCHEMA ? PLAN_PAGE_PATH : PAGE_PATH,
+  templatePath: string = TEMPLATES[document.schema] ?? PAGE_PATH,
 ): Promise<void> {
   const template = await readFile(templatePath, "utf8").catch(() => "");
   const at = template.indexOf(PLACE);

@@ -89,7 +89,7 @@ const COLUMNS: readonly Column<FleetDiagnosisJson>[] = [
   {
     id: "service",
     name: "Service",
-    track: "minmax(110px, 1fr)",
+    track: "minmax(80px, 1fr)",
     cell: (row) => <b>{row.service}</b>,
     order: (row) => row.service,
   },
@@ -106,7 +106,7 @@ const COLUMNS: readonly Column<FleetDiagnosisJson>[] = [
     id: "growth",
     name: "Growth",
     title: "Of each instance, with its interval; of single processes while nothing is decided",
-    track: "210px",
+    track: "minmax(90px, 210px)",
     numeric: true,
     cell: ({ leak, own }) =>
       leak === undefined
@@ -157,7 +157,7 @@ const COLUMNS: readonly Column<FleetDiagnosisJson>[] = [
   {
     id: "verdict",
     name: "Verdict",
-    track: "150px",
+    track: "minmax(100px, 150px)",
     cell: ({ verdict, own }) => (
       <VerdictMark verdict={own === undefined ? verdict : { ...verdict, kind: own.kind }} />
     ),

@@ -157,7 +157,7 @@ const COLUMNS: readonly Column<InstanceRowJson>[] = [
   {
     id: "instance",
     name: "Instance",
-    track: "100px",
+    track: "80px",
     cell: (row) => <code>{row.stream.slice(0, 8)}</code>,
     order: (row) => row.stream,
   },
@@ -213,11 +213,11 @@ const COLUMNS: readonly Column<InstanceRowJson>[] = [
     cell: (row) => (row.source === undefined ? formatBytes(row.peakRssBytes) : "–"),
     order: (row) => row.peakRssBytes,
   },
-  GROWTH,
+  { ...GROWTH, wide: true },
   {
     id: "verdict",
     name: "Verdict",
-    track: "minmax(140px, 1fr)",
+    track: "minmax(110px, 1fr)",
     cell: (row) => <VerdictMark verdict={row.verdict} />,
     order: (row) => row.verdict.kind,
   },

@@ -105,7 +105,7 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
   {
     id: "service",
     name: "Service",
-    track: "minmax(140px, 2fr)",
+    track: "minmax(80px, 2fr)",
     cell: (row) => <b>{row.service}</b>,
     order: (row) => row.service,
   },
@@ -115,6 +115,7 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
     title: "Recorded programs that run, each with its child processes",
     track: "80px",
     numeric: true,
+    wide: true,
     cell: (row) => formatCount(row.instances),
     order: (row) => row.instances,
   },
@@ -135,17 +136,17 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
     numeric: true,
     wide: true,
     cell: (row) => (row.limitBytes === 0 ? "–" : formatShare(row.rssBytes / row.limitBytes)),
-    order: (row) =>
-      row.limitBytes === 0 ? Number.NEGATIVE_INFINITY : row.rssBytes / row.limitBytes,
+    order: (row) => (row.limitBytes === 0 ? Number.NaN : row.rssBytes / row.limitBytes),
   },
   {
     id: "growth",
     name: "Growth",
     track: "120px",
     numeric: true,
+    wide: true,
     cell: (row) =>
       row.growthBytesPerHour === undefined ? "–" : formatGrowth(row.growthBytesPerHour),
-    order: (row) => row.growthBytesPerHour ?? Number.NEGATIVE_INFINITY,
+    order: (row) => row.growthBytesPerHour ?? Number.NaN,
   },
   {
     id: "limit",
@@ -155,7 +156,7 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
     numeric: true,
     wide: true,
     cell: (row) => (row.msToLimit === 0 ? "–" : formatDuration(row.msToLimit)),
-    order: (row) => (row.msToLimit === 0 ? Number.NEGATIVE_INFINITY : -row.msToLimit),
+    order: (row) => (row.msToLimit === 0 ? Number.NaN : -row.msToLimit),
   },
   {
     id: "course",
@@ -176,7 +177,7 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
   {
     id: "verdict",
     name: "Verdict",
-    track: "minmax(150px, 1.4fr)",
+    track: "minmax(110px, 1.4fr)",
     cell: (row) => <VerdictMark verdict={row.verdict} of={row.instances} />,
     order: (row) => row.verdict.kind,
   },
@@ -193,6 +194,7 @@ function alertsColumn(document: AlertsJson | undefined): Column<ServiceRowJson> 
     title: "Alerts that fire",
     track: "70px",
     numeric: true,
+    wide: true,
     cell: (row) => (count(row) === 0 ? "–" : formatCount(count(row))),
     order: count,
   };

@@ -76,12 +76,12 @@ const COLUMNS: readonly Column<Row>[] = [
   {
     id: "service",
     name: "Service",
-    track: "minmax(110px, 1fr)",
+    track: "minmax(80px, 1fr)",
     cell: (row) => row.service,
     order: (row) => row.service,
   },
-  { ...VERSION, wide: true },
-  { ...PLACE, wide: true },
+  VERSION,
+  PLACE,
   {
     id: "state",
     name: "State",
@@ -104,7 +104,7 @@ const COLUMNS: readonly Column<Row>[] = [
   {
     id: "verdict",
     name: "Verdict",
-    track: "150px",
+    track: "minmax(100px, 150px)",
     cell: (row) => <VerdictMark verdict={row} />,
     order: (row) => row.kind,
   },

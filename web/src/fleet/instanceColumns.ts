@@ -7,6 +7,7 @@ export const VERSION: Column<Pick<InstanceRowJson, "version">> = {
   id: "version",
   name: "Version",
   track: "90px",
+  wide: true,
   cell: (row) => row.version || "–",
   order: (row) => row.version,
 };
@@ -15,6 +16,7 @@ export const PLACE: Column<Pick<InstanceRowJson, "pod" | "host">> = {
   id: "host",
   name: "Pod or host",
   track: "minmax(110px, 1fr)",
+  wide: true,
   cell: (row) => row.pod || row.host,
   order: (row) => row.pod || row.host,
 };

@@ -1,10 +1,20 @@
 // biome-ignore-all lint/a11y/useSemanticElements: a <table> cannot leave out the rows that are out of sight
 // biome-ignore-all lint/a11y/useFocusableInteractive: the grid has the focus for its rows
-/** A table of any length: sortable, searchable, and with only the visible rows in the page. */
+/** A table of any length: sortable, and with only the visible rows in the page. */
 import {
+  constructSortFn,
+  createSortedRowModel,
+  type ReactTable,
+  type RowData,
+  rowSortingFeature,
+  tableFeatures,
+  useTable,
+} from "@tanstack/react-table";
+import { useVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
+import {
+  type CSSProperties,
   type KeyboardEvent,
   type ReactNode,
-  useEffect,
   useId,
   useMemo,
   useRef,
@@ -12,7 +22,13 @@ import {
 } from "react";
 
 const TABLE_ROW_HEIGHT = 30;
-const OVERSCAN = 8;
+const SORTING = tableFeatures({ rowSortingFeature, sortedRowModel: createSortedRowModel() });
+
+const DIRECTIONS = {
+  asc: ["ascending", " ↑"],
+  desc: ["descending", " ↓"],
+  none: ["none", ""],
+} as const;
 
 export interface Column<Row> {
   readonly id: string;
@@ -22,18 +38,13 @@ export interface Column<Row> {
   /** Width as CSS grid track. */
   readonly track: string;
   readonly numeric?: boolean;
-  /** The first click on the heading puts the largest value on top; always true for numeric columns. */
+  /** The first click on the heading puts the largest value on top; by default for numeric columns. */
   readonly largestFirst?: boolean;
   /** Hidden on a phone. */
   readonly wide?: boolean;
   readonly cell: (row: Row) => ReactNode;
+  /** Rows without a value (NaN) come last in both directions. */
   readonly order: (row: Row) => number | string;
-}
-
-interface Sort {
-  /** Of a column. */
-  readonly id: string;
-  readonly down: boolean;
 }
 
 interface DataTableProps<Row> {
@@ -47,7 +58,7 @@ interface DataTableProps<Row> {
   empty: string;
 }
 
-export function DataTable<Row>({
+export function DataTable<Row extends RowData>({
   name,
   rows,
   columns,
@@ -56,35 +67,23 @@ export function DataTable<Row>({
   open,
   empty,
 }: DataTableProps<Row>) {
-  const { sorted, sort, setSort } = useSorted(rows, columns, sortedBy);
-  const [active, setActive] = useState(0);
-  const { scroller, range } = useScrollRange();
   const id = useId();
-  const narrow = useNarrow();
-  const shown = useMemo(
-    () => columns.filter((column) => !narrow || !column.wide),
-    [columns, narrow],
+  const table = useSortedTable(rows, columns, sortedBy);
+  const sorted = table.getRowModel().rows;
+  const scroller = useRef<HTMLDivElement>(null);
+  const virtual = useVirtualizer({
+    count: sorted.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => TABLE_ROW_HEIGHT,
+    overscan: 8,
+    initialRect: { width: 0, height: 600 },
+  });
+  const { active, setActive, pressed } = useActiveRow(virtual, (index) =>
+    open?.(sorted[index]?.original as Row),
   );
-
   if (rows.length === 0) {
     return <p className="empty">{empty}</p>;
   }
-  const [first, last] = rowsInSight(range, sorted.length);
-
-  const pressed = (event: KeyboardEvent) => {
-    const move = moveOf(event.key, Math.floor(range.height / TABLE_ROW_HEIGHT), sorted.length);
-    if (move !== undefined) {
-      const next = Math.min(Math.max(active + move, 0), sorted.length - 1);
-      setActive(next);
-      reveal(scroller.current, next);
-    } else if (event.key === "Enter" && open && sorted[active]) {
-      open(sorted[active]);
-    } else {
-      return;
-    }
-    event.preventDefault();
-  };
-
   return (
     <div
       className="table"
@@ -94,29 +93,34 @@ export function DataTable<Row>({
       tabIndex={0}
       onKeyDown={pressed}
       aria-activedescendant={`${id}-${active}`}
+      style={tracksOf(columns)}
     >
-      <Headings columns={shown} sort={sort} setSort={setSort} />
+      <Headings columns={columns} table={table} />
       <div className="table-body" ref={scroller} role="presentation">
-        <div
-          style={{ height: sorted.length * TABLE_ROW_HEIGHT, position: "relative" }}
-          role="presentation"
-        >
-          {sorted.slice(first, last).map((row, index) => {
-            const at = first + index;
+        <div style={{ height: virtual.getTotalSize(), position: "relative" }} role="presentation">
+          {virtual.getVirtualItems().map(({ index, start }) => {
+            const row = sorted[index]?.original as Row;
             return (
-              <TableRow
+              // biome-ignore lint/a11y/useKeyWithClickEvents: the grid handles the keys for its active row
+              <div
                 key={keyOf(row)}
-                id={`${id}-${at}`}
-                at={at}
-                columns={shown}
-                row={row}
-                active={at === active}
-                opens={open !== undefined}
+                id={`${id}-${index}`}
+                role="row"
+                aria-rowindex={index + 2}
+                aria-selected={index === active}
+                className={open ? "table-row opens" : "table-row"}
+                style={{ top: start }}
                 onClick={() => {
-                  setActive(at);
+                  setActive(index);
                   open?.(row);
                 }}
-              />
+              >
+                {columns.map((column) => (
+                  <div key={column.id} role="gridcell" className={classOf(column)}>
+                    {column.cell(row)}
+                  </div>
+                ))}
+              </div>
             );
           })}
         </div>
@@ -125,173 +129,112 @@ export function DataTable<Row>({
   );
 }
 
-/** The rows sorted by a column, initially by `sortedBy`. */
-function useSorted<Row>(rows: readonly Row[], columns: readonly Column<Row>[], sortedBy: string) {
-  const [sort, setSort] = useState<Sort>(() => ({
-    id: sortedBy,
-    down: fallsFirst(columns.find((column) => column.id === sortedBy)),
-  }));
-  const sorted = useMemo(() => {
-    const column = columns.find(({ id }) => id === sort.id);
-    return column ? sortRows(rows, column, sort.down) : [...rows];
-  }, [rows, columns, sort]);
-  return { sorted, sort, setSort };
-}
-
-interface TableRowProps<Row> {
-  id: string;
-  /** Position in the sorted table. */
-  at: number;
+interface HeadingsProps<Row extends RowData> {
   columns: readonly Column<Row>[];
-  row: Row;
-  active: boolean;
-  /** Whether a click on the row has an effect. */
-  opens: boolean;
-  onClick(): void;
+  table: ReactTable<typeof SORTING, Row>;
 }
 
-function TableRow<Row>({ id, at, columns, row, active, opens, onClick }: TableRowProps<Row>) {
+function Headings<Row extends RowData>({ columns, table }: HeadingsProps<Row>) {
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the grid handles the keys for its active row
-    <div
-      id={id}
-      role="row"
-      aria-rowindex={at + 2}
-      aria-selected={active}
-      className={opens ? "table-row opens" : "table-row"}
-      style={{ ...tracksOf(columns), top: at * TABLE_ROW_HEIGHT }}
-      onClick={onClick}
-    >
-      {columns.map((column) => (
-        <div key={column.id} role="gridcell" className={column.numeric ? "numeric" : ""}>
-          {column.cell(row)}
-        </div>
-      ))}
-    </div>
-  );
-}
-
-interface HeadingsProps<Row> {
-  columns: readonly Column<Row>[];
-  sort: Sort;
-  setSort(sort: Sort): void;
-}
-
-function Headings<Row>({ columns, sort, setSort }: HeadingsProps<Row>) {
-  return (
-    <div className="table-head" role="row" style={tracksOf(columns)}>
-      {columns.map((column) => (
-        <div
-          key={column.id}
-          role="columnheader"
-          className={column.numeric ? "numeric" : ""}
-          aria-sort={sort.id === column.id ? (sort.down ? "descending" : "ascending") : "none"}
-        >
-          <button
-            type="button"
-            title={column.title}
-            onClick={() =>
-              setSort({
-                id: column.id,
-                down: sort.id === column.id ? !sort.down : fallsFirst(column),
-              })
-            }
+    <div className="table-head" role="row">
+      {columns.map((column) => {
+        const sorting = table.getColumn(column.id);
+        const [direction, arrow] = DIRECTIONS[sorting?.getIsSorted() || "none"];
+        return (
+          <div
+            key={column.id}
+            role="columnheader"
+            className={classOf(column)}
+            aria-sort={direction}
           >
-            {column.name}
-            {sort.id === column.id && <i aria-hidden="true">{sort.down ? " ↓" : " ↑"}</i>}
-          </button>
-        </div>
-      ))}
+            <button type="button" title={column.title} onClick={() => sorting?.toggleSorting()}>
+              {column.name}
+              {arrow && <i aria-hidden="true">{arrow}</i>}
+            </button>
+          </div>
+        );
+      })}
     </div>
   );
 }
 
-/** The first row to draw and the one after the last; a few more than visible, so that scrolling shows no gap. */
-function rowsInSight(range: { top: number; height: number }, rows: number): [number, number] {
-  const first = Math.floor(range.top / TABLE_ROW_HEIGHT) - OVERSCAN;
-  const last = Math.ceil((range.top + range.height) / TABLE_ROW_HEIGHT) + OVERSCAN;
-  return [Math.max(0, first), Math.min(rows, last)];
+/** The table's rows in the order of a column, initially `sortedBy`. */
+function useSortedTable<Row extends RowData>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  sortedBy: string,
+) {
+  const sortable = useMemo(
+    () =>
+      columns.map(({ id, order, numeric = false, largestFirst = numeric }) => ({
+        id,
+        accessorFn: (row: Row) => (Number.isNaN(order(row)) ? undefined : order(row)),
+        sortFn: byValue,
+        sortUndefined: "last" as const,
+        sortDescFirst: largestFirst,
+      })),
+    [columns],
+  );
+  // The library caches the values of a row until the rows change; new columns may have other values.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new array for new columns
+  const data = useMemo(() => [...rows], [rows, columns]);
+  const initially = sortable.find(({ id }) => id === sortedBy);
+  return useTable<typeof SORTING, Row>({
+    features: SORTING,
+    columns: sortable,
+    data,
+    initialState: { sorting: [{ id: sortedBy, desc: initially?.sortDescFirst ?? false }] },
+    enableSortingRemoval: false,
+  });
 }
 
-/** By how many rows a key moves the active one; undefined: the key does not move it. */
-function moveOf(key: string, rowsInSight: number, rows: number): number | undefined {
-  const page = Math.max(1, rowsInSight - 2);
-  const moves: Record<string, number> = {
-    ArrowDown: 1,
-    ArrowUp: -1,
-    PageDown: page,
-    PageUp: -page,
-    Home: -rows,
-    End: rows,
-  };
-  return moves[key];
-}
+const byValue = constructSortFn({
+  // The difference of two equal infinities is NaN.
+  sort: (a, b) => (typeof a === "string" ? a.localeCompare(String(b)) : a - b || 0),
+});
 
-function tracksOf<Row>(columns: readonly Column<Row>[]) {
-  return { gridTemplateColumns: columns.map((column) => column.track).join(" ") };
-}
-
-/** The visible part of a scrolled element, in CSS pixels. */
-function useScrollRange() {
-  const scroller = useRef<HTMLDivElement>(null);
-  const [range, setRange] = useState({ top: 0, height: 600 });
-  useEffect(() => {
-    const element = scroller.current;
-    if (!element) {
+/** The row that keys move and Enter opens. */
+function useActiveRow(
+  virtual: Virtualizer<HTMLDivElement, Element>,
+  open: (index: number) => void,
+) {
+  const [chosen, setActive] = useState(0);
+  const last = virtual.options.count - 1;
+  const active = Math.min(chosen, last);
+  const pressed = (event: KeyboardEvent) => {
+    const { startIndex = 0, endIndex = 0 } = virtual.range ?? {};
+    const page = Math.max(1, endIndex - startIndex - 1);
+    const targets: Record<string, number> = {
+      ArrowDown: active + 1,
+      ArrowUp: active - 1,
+      PageDown: active + page,
+      PageUp: active - page,
+      Home: 0,
+      End: last,
+    };
+    const target = targets[event.key];
+    if (target !== undefined) {
+      const next = Math.min(Math.max(target, 0), last);
+      setActive(next);
+      virtual.scrollToIndex(next);
+    } else if (event.key === "Enter" && event.target === event.currentTarget) {
+      open(active);
+    } else {
       return;
     }
-    const update = () => setRange({ top: element.scrollTop, height: element.clientHeight });
-    const observer = new ResizeObserver(update);
-    observer.observe(element);
-    element.addEventListener("scroll", update, { passive: true });
-    return () => {
-      observer.disconnect();
-      element.removeEventListener("scroll", update);
-    };
-  }, []);
-  return { scroller, range };
+    event.preventDefault();
+  };
+  return { active, setActive, pressed };
 }
 
-function fallsFirst(column: Pick<Column<never>, "numeric" | "largestFirst"> | undefined): boolean {
-  return Boolean(column?.largestFirst ?? column?.numeric);
+/** The style sheet uses the narrow tracks on a phone. */
+function tracksOf<Row>(columns: readonly Column<Row>[]): CSSProperties {
+  const tracks = (shown: readonly Column<Row>[]) => shown.map(({ track }) => track).join(" ");
+  return {
+    "--tracks": tracks(columns),
+    "--narrow-tracks": tracks(columns.filter(({ wide }) => !wide)),
+  } as CSSProperties;
 }
 
-/** Missing values (NaN) come last in both directions. */
-function sortRows<Row>(rows: readonly Row[], { order }: Column<Row>, down: boolean): Row[] {
-  const direction = down ? -1 : 1;
-  return rows
-    .map((row) => ({ row, key: order(row) }))
-    .sort((a, b) => {
-      if (typeof a.key === "string" || typeof b.key === "string") {
-        return direction * String(a.key).localeCompare(String(b.key));
-      }
-      if (Number.isNaN(a.key) || Number.isNaN(b.key)) {
-        return Number(Number.isNaN(a.key)) - Number(Number.isNaN(b.key));
-      }
-      return direction * (a.key - b.key);
-    })
-    .map(({ row }) => row);
-}
-
-function reveal(scroller: HTMLElement | null, row: number): void {
-  if (!scroller) {
-    return;
-  }
-  const top = row * TABLE_ROW_HEIGHT;
-  if (top < scroller.scrollTop) {
-    scroller.scrollTop = top;
-  } else if (top + TABLE_ROW_HEIGHT > scroller.scrollTop + scroller.clientHeight) {
-    scroller.scrollTop = top + TABLE_ROW_HEIGHT - scroller.clientHeight;
-  }
-}
-
-function useNarrow(): boolean {
-  const [narrow, setNarrow] = useState(() => matchMedia("(max-width: 720px)").matches);
-  useEffect(() => {
-    const query = matchMedia("(max-width: 720px)");
-    const changed = () => setNarrow(query.matches);
-    query.addEventListener("change", changed);
-    return () => query.removeEventListener("change", changed);
-  }, []);
-  return narrow;
-}
+const classOf = ({ numeric, wide }: Column<never>) =>
+  `${numeric ? "numeric" : ""} ${wide ? "wide" : ""}`;

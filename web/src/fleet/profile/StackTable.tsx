@@ -45,7 +45,7 @@ export function StackTable<Row extends StackRow>({
       id,
       name,
       ...(title === undefined ? {} : { title }),
-      track: "7rem",
+      track: "minmax(5rem, 7rem)",
       numeric: true,
       wide,
       cell: text,
