@@ -8,6 +8,7 @@ import {
   type Judging,
   LEAST_DECIDED_MS,
   LEAST_LASTING_MS,
+  LOAD_SEEN_MS,
 } from "./growth/group_growth.js";
 import { beyondPrecedent, clearedByPrecedent, isWithinUsual } from "./growth/precedent.js";
 import { LEAST_IN_RSS, withSites } from "./growth/site_growth.js";
@@ -103,7 +104,10 @@ export function judged(
   };
 }
 
-/** What is usual decides nothing about processes that live for a day: the rise of one such life is small, and begins again. */
+/**
+ * What is usual decides nothing about processes that live for a day, of which each rises by little and begins again, or once a
+ * version has seen the load of working days and of a weekend itself.
+ */
 function withinUsual(
   growth: GroupGrowth,
   processes: readonly Unloaded[],
@@ -111,8 +115,8 @@ function withinUsual(
   earlier: readonly JudgedVersion[],
 ): GroupGrowth {
   const { shape, isFatal, windowMs } = growth;
-  const mayBe = shape === "leaking" && !isFatal && windowMs >= LEAST_DECIDED_MS;
-  return mayBe && isWithinUsual(processes, earlier, endMs)
+  const mayBe = windowMs >= LEAST_DECIDED_MS && windowMs < LOAD_SEEN_MS;
+  return shape === "leaking" && !isFatal && mayBe && isWithinUsual(processes, earlier, endMs)
     ? { ...growth, shape: "undecided" }
     : growth;
 }

@@ -132,15 +132,16 @@ test("a leak beside a cache that bends while it fills is no cache with more room
   expect(found(ring(24), ring(72), 2.5)).not.toBe("python-leak");
 });
 
-test("a version that rises to what the one before used is not accused; one that rises beyond it is", () => {
-  const found = (before: number, since: Life["mib"]) =>
+test("a version that rises to what the one before used is not accused within five days; one that rises beyond it is", () => {
+  const found = (before: number, since: Life["mib"], days = 3) =>
     diagnosisOf([
-      ...three({ version: "1.0", fromDaysAgo: 10, toDaysAgo: 3, mib: () => before }),
-      ...three({ version: "1.1", fromDaysAgo: 3, mib: since }),
+      ...three({ version: "1.0", fromDaysAgo: 10, toDaysAgo: days, mib: () => before }),
+      ...three({ version: "1.1", fromDaysAgo: days, mib: since }),
     ]).verdict.kind;
   expect(found(100, (hours) => 1.3 * hours)).not.toBe("python-leak");
   expect(found(60, (hours) => 1.3 * hours)).toBe("python-leak");
   expect(found(100, (hours) => 2 * hours)).toBe("python-leak");
+  expect(found(100, (hours) => 0.7 * hours, 5.5)).toBe("python-leak");
 });
 
 test("a version that fell behind the one before first, and then catches up, does not leak", () => {
