@@ -63,7 +63,7 @@ test("traffic-shift: each half of the instances runs one version, and requests m
   const { shareAt } = SHAPES["traffic-shift"].of(new Random(1), figures) as {
     shareAt: (time: number, isLast: boolean) => number;
   };
-  expect([shareAt(endMs - 3 * DAY, true), shareAt(endMs - 3 * DAY, false)]).toEqual([0.02, 1]);
+  expect([shareAt(endMs - 3 * DAY, true), shareAt(endMs - 3 * DAY, false)]).toEqual([0.02, 0.98]);
   expect([shareAt(endMs, true), shareAt(endMs, false)]).toEqual([1, 0.02]);
 });
 
