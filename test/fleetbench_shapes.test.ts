@@ -123,7 +123,7 @@ test("night-job: needs most at the same hours of each day, and keeps a part of i
   expect(Math.min(...levels)).toBeLessThanOrEqual(0.5 * Math.max(...levels));
 });
 
-test("log-buffer: rises in a straight line and falls to nothing, again and again", () => {
+test("log-buffer: repeatedly rises in a straight line and falls to nothing", () => {
   const at = addedBy("log-buffer");
   const values = Array.from({ length: 10 * 24 * 60 }, (_, minute) => at(minute * 60_000));
   const flushes = values.filter((value, minute) => minute > 0 && value < (values[minute - 1] ?? 0));
