@@ -9,6 +9,7 @@
  */
 import { trafficOf, versionsOf } from "./deploys.mjs";
 import { Random } from "./random.mjs";
+import { SHAPES } from "./shapes.mjs";
 
 /** @typedef {import("./folder.mjs").Fleet} Fleet */
 /** @typedef {import("./folder.mjs").Process} Process */
@@ -40,10 +41,12 @@ export const CAUSES = /** @type {const} */ ({
   "more-traffic": { leak: false, deploy: true },
   "new-cache": { leak: false, deploy: true },
 });
-/** @typedef {keyof typeof CAUSES} Cause */
+/** @typedef {keyof typeof CAUSES | keyof typeof SHAPES} Cause */
+const ALL = { ...CAUSES, ...SHAPES };
 export const INNOCENT_DEPLOYS = /** @type {Cause[]} */ (Object.keys(CAUSES)).filter(
-  (cause) => "deploy" in CAUSES[cause],
+  (cause) => "deploy" in ALL[cause],
 );
+export const SHAPE_CAUSES = /** @type {Cause[]} */ (Object.keys(SHAPES));
 
 /** @param {number} seed @param {{causes?: Cause[]}} [options] @returns {Fleet} */
 export function generateFleet(seed, { causes } = {}) {
@@ -72,7 +75,7 @@ export function generateFleet(seed, { causes } = {}) {
  */
 function serviceOf(service, cause, endMs, random) {
   const limit = random.magnitude(128, 16_384) * MIB;
-  const isLeak = CAUSES[cause].leak;
+  const isLeak = ALL[cause].leak;
   const lengthMs = random.between(8, 13) * DAY;
   const startMs = endMs - lengthMs;
   const perDay =
@@ -82,7 +85,7 @@ function serviceOf(service, cause, endMs, random) {
     lengthMs - DAY,
     Math.max(random.magnitude(36 * HOUR, 6 * DAY), (0.03 * limit * DAY) / perDay),
   );
-  const changesMemory = "deploy" in CAUSES[cause];
+  const changesMemory = "deploy" in ALL[cause];
   const lastDeployMs =
     cause === "leak-in-every-version"
       ? random.magnitude(30 * HOUR, 5 * DAY)
@@ -90,7 +93,6 @@ function serviceOf(service, cause, endMs, random) {
         ? leakedMs
         : random.magnitude(2 * HOUR, 6 * DAY);
   const versions = versionsOf(random, startMs, endMs - lastDeployMs);
-  const last = versions.length - 1;
   const shards = cause === "leak-on-one-shard" ? random.whole(4, 16) : random.whole(1, 14);
   const odd =
     cause === "leak-on-one-shard" || cause === "odd-host" ? random.whole(0, shards - 1) : -1;
@@ -98,7 +100,7 @@ function serviceOf(service, cause, endMs, random) {
   const traffic = trafficOf(random, cause, endMs - lastDeployMs);
   const loaded = ["daily-load", "weekly-load", "per-request-cost", "more-traffic"].includes(cause);
   const hasCache = random.chance(0.4) || ["cache-fills", "larger-cache"].includes(cause);
-  const plan = {
+  const figures = {
     service,
     cause,
     app,
@@ -126,7 +128,6 @@ function serviceOf(service, cause, endMs, random) {
     outageMs: random.between(1, 9) * HOUR,
     perDay,
     isByRequest: cause === "leak-by-endpoint",
-    leakFrom: cause === "leak-in-every-version" ? 0 : last,
     odd,
     agentShare: random.pick([0, 0.1, 0.3, 1]),
     knowsRequests: random.chance(0.5),
@@ -139,10 +140,19 @@ function serviceOf(service, cause, endMs, random) {
     // Most diagnoses of a process find the container of what leaks, which has no bound.
     isHolderKnown: isLeak && random.chance(0.9),
   };
+  /** @type {Plan} */
+  const plan = {
+    ...figures,
+    ...(cause in SHAPES
+      ? SHAPES[/** @type {keyof typeof SHAPES} */ (cause)].of(random, figures)
+      : {}),
+  };
+  plan.leakFrom = cause === "leak-in-every-version" ? 0 : plan.versions.length - 1;
   /** @type {Process[]} */
   const processes = [];
-  for (let shard = 0; shard < shards + plan.autoscaled; shard++) {
-    const isExtra = shard >= shards;
+  const instances = plan.isBlueGreen ? 2 * shards : shards;
+  for (let shard = 0; shard < instances + plan.autoscaled; shard++) {
+    const isExtra = shard >= instances;
     processes.push(...livesOf(plan, shard, isExtra, new Random(random.whole(0, 2 ** 31))));
   }
   const label = labelOf(plan, processes, changesMemory);
@@ -181,8 +191,7 @@ function livesOf(plan, shard, isExtra, random) {
   const rolloutMs = random.between(0, 1800_000) * 1;
   /** @type {Process[]} */
   const lives = [];
-  plan.versions.forEach((/** @type {any} */ release, /** @type {number} */ at) => {
-    const next = plan.versions[at + 1]?.timeMs ?? null;
+  releasesOf(plan, shard).forEach(([release, at, next]) => {
     const until = next === null ? plan.endMs : next + rolloutMs;
     let from = release.timeMs + (at === 0 ? random.between(0, 2 * DAY) : rolloutMs);
     while (from < until) {
@@ -193,6 +202,11 @@ function livesOf(plan, shard, isExtra, random) {
       const ends = [until];
       if (plan.crashesPerDay > 0) {
         ends.push(from - (Math.log(1 - random.unit()) * DAY) / plan.crashesPerDay);
+      }
+      if (plan.restartedEveryMs) {
+        ends.push(
+          from + plan.restartedEveryMs * (from === release.timeMs + rolloutMs ? random.unit() : 1),
+        );
       }
       if (plan.isRestartedDaily) {
         ends.push((Math.floor(from / DAY) + 1) * DAY + 3 * HOUR);
@@ -222,7 +236,7 @@ function livesOf(plan, shard, isExtra, random) {
         instance,
         startedMs: Math.round(from),
         endedMs: ended === null ? null : Math.round(ended),
-        limitBytes: Math.round(plan.limit),
+        limitBytes: plan.isUnlimited ? 0 : Math.round(plan.limit),
         ...life.readings,
         kind: null,
       });
@@ -230,6 +244,21 @@ function livesOf(plan, shard, isExtra, random) {
     }
   });
   return lives;
+}
+
+/**
+ * The versions that an instance runs, with their places and the time of the next. Only some instances get a canary; where
+ * requests move from one half to the other, each half has its own version.
+ * @param {Plan} plan @param {number} shard @returns {[release: any, at: number, nextMs: number | null][]}
+ */
+function releasesOf({ versions, canaries, isBlueGreen }, shard) {
+  const last = versions.length - 1;
+  const isOld = canaries === undefined ? isBlueGreen && shard % 2 === 0 : shard >= canaries;
+  const isNew = isBlueGreen && shard % 2 === 1;
+  return versions.flatMap((/** @type {any} */ release, /** @type {number} */ at) => {
+    const next = at < last && !(isOld && at === last - 1) ? versions[at + 1].timeMs : null;
+    return (isOld && at === last) || (isNew && at < last) ? [] : [[release, at, next]];
+  });
 }
 
 /**
@@ -281,7 +310,7 @@ function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent
   let time = from + random.between(0, plan.pollMs);
   for (; time < until; time += plan.pollMs) {
     const age = time - from;
-    const rate = plan.traffic(time) * share;
+    const rate = plan.traffic(time) * share * (plan.shareAt?.(time, isLast) ?? 1);
     work += (rate / (peakRate * share)) * plan.pollMs;
     const now = rate / (2 * peakRate);
     highest = Math.max(highest, now);
@@ -294,22 +323,25 @@ function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent
     wander = 0.9 * wander + plan.noise * base * 0.44 * random.normal();
     const spike = random.chance(0.002) ? base * random.between(0, 0.1) : 0;
     const start = plan.warmUp * (1 - Math.exp(-age / plan.warmUpMs));
-    const steady = base + model + start + cache + stored + load + leaked;
+    const added = plan.addedAt?.({ age, time, random }) ?? 0;
+    const steady = base + model + start + cache + stored + load + leaked + added;
     const bytes = steady + saw + wander + spike;
-    if (bytes >= plan.limit) {
+    if (bytes >= plan.limit && !plan.isUnlimited) {
       return { untilMs: time, readings: readingsOf() };
     }
     gap = gap > 0 ? gap - 1 : random.chance(plan.missing / 10) ? random.whole(1, 20) : 0;
     const isOut = time >= plan.outage && time < plan.outage + plan.outageMs;
-    if (gap === 0 && !isOut && !random.chance(plan.missing / 4)) {
-      rss.times.push(Math.round(time));
+    const read = Math.round(plan.clockAt?.(time, shard) ?? time);
+    const isLater = read > (rss.times.at(-1) ?? 0);
+    if (gap === 0 && !isOut && isLater && !random.chance(plan.missing / 4)) {
+      rss.times.push(read);
       rss.values.push(Math.round(bytes));
-      requests.times.push(Math.round(time));
+      requests.times.push(read);
       requests.values.push(rate * random.between(0.9, 1.1));
       if (hasAgent && time >= nextSites) {
         nextSites = time + (age < 6 * HOUR ? 0.25 : 2) * HOUR;
         const sample = (/** @type {any} */ site, /** @type {number} */ value) => {
-          site.times.push(Math.round(time));
+          site.times.push(read);
           site.values.push(Math.max(0, value * (1 + 0.05 * random.normal())));
         };
         sample(sites.leak, leaked);
@@ -371,7 +403,7 @@ function lifeOf({ plan, shard, share, release, at, from, until, random, hasAgent
 /** @param {Plan} plan @param {Process[]} processes @param {boolean} changesMemory @returns {Label} */
 function labelOf(plan, processes, changesMemory) {
   const { cause, versions } = plan;
-  if (!CAUSES[/** @type {Cause} */ (cause)].leak) {
+  if (!ALL[/** @type {Cause} */ (cause)].leak) {
     return { leak: false, cause, ...(changesMemory ? { innocentDeploy: true } : {}) };
   }
   const isOld = cause === "leak-in-every-version";
@@ -388,7 +420,7 @@ function labelOf(plan, processes, changesMemory) {
     version: isOld ? null : first.version,
     startMs: Math.min(...ofLeak.map(({ startedMs }) => startedMs)),
     bytesPerDay: Math.round(plan.perDay),
-    limitBytes: Math.round(plan.limit),
+    limitBytes: plan.isUnlimited ? 0 : Math.round(plan.limit),
     ...(plan.odd < 0 ? {} : { instances: [`${plan.app}-${plan.odd}`] }),
     ...(withAgent ? { culprit: { file: "state.py", functions: ["remember"] } } : {}),
   };

@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { readCourses, recordMissing } from "../fleetbench/courses.mjs";
 import { fleetsIn, readFleet, withoutAgents, writeFleet } from "../fleetbench/folder.mjs";
-import { generateFleet, INNOCENT_DEPLOYS } from "../fleetbench/generate.mjs";
+import { generateFleet, INNOCENT_DEPLOYS, SHAPE_CAUSES } from "../fleetbench/generate.mjs";
 import { DEPLOY_AGES_MS } from "../fleetbench/moments.mjs";
 import { atPrecision, scoreFleet, totalsOf } from "../fleetbench/score.mjs";
 import { stretchedFleet } from "../fleetbench/stretch.mjs";
@@ -22,6 +22,7 @@ const usage = `usage: npm run fleetbench -- [OPTIONS]
   --fleets DIR   reads the fleets of a folder instead, in the format of docs/fleetbench.md
   --write DIR    writes the fleets that were made, in the same format
   --innocent     makes only services whose last deploy changes memory and is no regression, and also asks at nine ages of it
+  --shapes       makes services of other shapes instead, such as canaries and services without a limit; asks at these ages too
   --no-agents    leaves out what agents saw, so that RSS alone decides
   --json         prints the document tidemark.fleetbench/1 instead of tables
   --misjudged    lists the services with a wrong answer: how fast and how long they leak, and what the diagnosis says
@@ -41,6 +42,7 @@ function wordsOf() {
         fleets: { type: "string" },
         write: { type: "string" },
         innocent: { type: "boolean", default: false },
+        shapes: { type: "boolean", default: false },
         "no-agents": { type: "boolean", default: false },
         json: { type: "boolean", default: false },
         misjudged: { type: "boolean", default: false },
@@ -60,10 +62,11 @@ function whole(text, name) {
   return number;
 }
 
-/** @param {{recordings?: string, innocent: boolean}} words @returns {Promise<(seed: number) => import("../fleetbench/folder.mjs").Fleet>} */
-async function makerOf({ recordings, innocent }) {
+/** @param {{recordings?: string, innocent: boolean, shapes: boolean}} words @returns {Promise<(seed: number) => import("../fleetbench/folder.mjs").Fleet>} */
+async function makerOf({ recordings, innocent, shapes }) {
   if (recordings === undefined) {
-    return (seed) => generateFleet(seed, innocent ? { causes: INNOCENT_DEPLOYS } : {});
+    const causes = shapes ? SHAPE_CAUSES : innocent ? INNOCENT_DEPLOYS : undefined;
+    return (seed) => generateFleet(seed, { causes });
   }
   recordMissing(resolve(recordings), (line) => process.stderr.write(`${line}\n`));
   const courses = await readCourses(resolve(recordings));
@@ -82,6 +85,7 @@ async function fleetbench() {
   await build();
   const { RULES } = await import("../fleetbench/answers.mjs");
   const make = await makerOf(words);
+  const agesMs = words.innocent || words.shapes ? DEPLOY_AGES_MS : [];
   /** @type {Map<string, import("../fleetbench/score.mjs").Scored[]>} */
   const scored = new Map([...RULES.keys()].map((name) => [name, []]));
   for (let at = 0; at < (folder === null ? count : names.length); at++) {
@@ -92,7 +96,7 @@ async function fleetbench() {
     }
     const judged = words["no-agents"] ? withoutAgents(fleet) : fleet;
     for (const [name, rule] of RULES) {
-      scored.get(name)?.push(...scoreFleet(judged, rule, words.innocent ? DEPLOY_AGES_MS : []));
+      scored.get(name)?.push(...scoreFleet(judged, rule, agesMs));
     }
     process.stderr.write(`${fleet.name}: ${Object.keys(fleet.labels).length} services\n`);
   }

@@ -49,6 +49,12 @@ export const longTests = {
     sample: 1,
     full: 50,
   },
+  shapeFleets: {
+    what: "fleets of ten innocent and two leaking services of further shapes, asked at up to 14 moments",
+    file: "test/fleetbench_shapes.test",
+    sample: 1,
+    full: 15,
+  },
   replacedHolders: {
     what: "versions of Python on which holders are found while they are constantly replaced",
     file: "test/heap/running.test",

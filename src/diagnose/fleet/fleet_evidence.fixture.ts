@@ -22,8 +22,8 @@ export interface Life {
   readonly lines?: Readonly<Record<string, (hours: number) => number>>;
   /** The bound of the cache that holds what a function of `lines` allocates; 0: a dict without a bound. */
   readonly bounds?: Readonly<Record<string, number>>;
-  /** Constant; left out: unknown. */
-  readonly requestsPerSecond?: number;
+  /** Constant, or at an age in hours; left out: unknown. */
+  readonly requestsPerSecond?: number | ((hours: number) => number);
 }
 
 /** Readings every 10 minutes, with a daily load of 40 MiB and noise of 2 MiB. */
@@ -51,6 +51,10 @@ export function processOf({
     values.push(MIB * (300 + 5 * instance + load + grown + 2 * noise(time / 6e4 + instance)));
     live.push(MIB * siteMib((time - startedMs) / HOUR));
   }
+  const rateAt = (time: number) =>
+    typeof requestsPerSecond === "function"
+      ? requestsPerSecond((time - startedMs) / HOUR)
+      : (requestsPerSecond ?? 0);
   const lineOf = (name: string) =>
     ({ function: name, file: "/srv/app/state.py", line: 41, kind: "python" }) as const;
   const site = (name: string, values: readonly number[]) => ({
@@ -70,10 +74,7 @@ export function processOf({
     endedMs,
     limitBytes: 1024 * MIB,
     rss: { times, values },
-    requests:
-      requestsPerSecond === undefined
-        ? null
-        : { times, values: times.map(() => requestsPerSecond) },
+    requests: requestsPerSecond === undefined ? null : { times, values: times.map(rateAt) },
     sites:
       lines !== undefined
         ? Object.entries(lines).map(([name, mibAt]) => site(name, sampled(mibAt)))

@@ -1,13 +1,16 @@
 /** One version of a service, judged: all its processes, and the instances that differ from their siblings. */
+import { median } from "../series/trend.js";
 import type { FleetProcess } from "./curves/fleet_evidence.js";
 import { loadRange, type Unloaded } from "./curves/load_removal.js";
 import {
   type GroupGrowth,
   groupGrowth,
   type Judging,
+  LEAST_DECIDED_MS,
   LEAST_LASTING_MS,
+  LOAD_SEEN_MS,
 } from "./growth/group_growth.js";
-import { beyondPrecedent, clearedByPrecedent } from "./growth/precedent.js";
+import { beyondPrecedent, clearedByPrecedent, isWithinUsual } from "./growth/precedent.js";
 import { LEAST_IN_RSS, withSites } from "./growth/site_growth.js";
 import { type OddInstance, oddInstances } from "./instances/odd_instances.js";
 import { instancesOf, type NewLine, newLines } from "./lines/new_lines.js";
@@ -20,6 +23,10 @@ const MOST_ALONE = 0.4;
 const FEWEST_WATCHED = 3;
 /** A straight line through the curve rises by this share of the level, if what earlier versions did may hide a leak. */
 const LEAST_HIDDEN = 0.03;
+
+/** What is left without earlier versions ends above its start by this share of its growth. The bins whose median is a level. */
+const LEAST_ABOVE = 0.7;
+const LEVEL_BINS = 3;
 
 export interface JudgedVersion {
   readonly version: string;
@@ -79,7 +86,8 @@ export function judged(
   if (whole === null) {
     return { ...version, seen, odd, growth: whole };
   }
-  const growth = besideEarlier(whole, others, own, earlier);
+  const beside = besideEarlier(whole, others, own, earlier);
+  const growth = withinUsual(beside, others, own.endMs, earlier);
   const settled = withSites(growth, others, own);
   const [newLine] = newLines(seen, before, {
     ...settled,
@@ -94,6 +102,23 @@ export function judged(
       ? { odd, growth: settled }
       : withNewLine({ odd, growth: settled }, newLine, version.processes)),
   };
+}
+
+/**
+ * What is usual decides nothing about processes that live for a day, of which each rises by little and begins again, or once a
+ * version has seen the load of working days and of a weekend itself.
+ */
+function withinUsual(
+  growth: GroupGrowth,
+  processes: readonly Unloaded[],
+  endMs: number,
+  earlier: readonly JudgedVersion[],
+): GroupGrowth {
+  const { shape, isFatal, windowMs } = growth;
+  const mayBe = windowMs >= LEAST_DECIDED_MS && windowMs < LOAD_SEEN_MS;
+  return shape === "leaking" && !isFatal && mayBe && isWithinUsual(processes, earlier, endMs)
+    ? { ...growth, shape: "undecided" }
+    : growth;
 }
 
 /** The growth of a version, compared with what earlier versions did at the same ages: these may explain it, or hide a leak. */
@@ -135,7 +160,13 @@ function beyondEarlier(
       loadBytes: loadRange(processes),
       isBeyondEarlier: true,
     });
-  return left?.shape === "leaking" && left.curve.axis === "age" ? left : null;
+  return left?.shape === "leaking" && left.curve.axis === "age" && endsAbove(left) ? left : null;
+}
+
+/** Whether it rose above its start. One that fell behind earlier versions first, as on a weekend, only catches up with them. */
+function endsAbove({ curve: { values }, rate, windowMs }: GroupGrowth): boolean {
+  const risen = median(values.slice(-LEVEL_BINS)) - median(values.slice(0, LEVEL_BINS));
+  return risen > LEAST_ABOVE * rate * windowMs;
 }
 
 /** What a line that no earlier version had shows about a version: it leaks, or a few of its instances do. */

@@ -57,7 +57,7 @@ const WHOLE_DAY = { ms: 22 * HOUR_MS, low: 0.6, share: 0.05, late: 0.8, latest: 
 /** For less than five days, load that was removed only in part can look like growth of this share of its range; without request
  * rates, for less than two days, of the larger share. */
 const LEAST_OF_LOAD = { known: 0.4, inDays: 1.2, ofPart: 3 };
-const LOAD_SEEN_MS = 5 * DAY_MS;
+export const LOAD_SEEN_MS = 5 * DAY_MS;
 /** Growth that lasts, as a share of what filled, which does not count: what fills goes on by less and less. */
 const MOST_REST = { inDays: 0.5, later: 0.25 };
 /** The low end of the interval of growth that lasts, as a share of the rate. */

@@ -131,3 +131,26 @@ test("a leak beside a cache that bends while it fills is no cache with more room
   const ring = (hours: number) => (age: number) => 2 * Math.min(age, hours);
   expect(found(ring(24), ring(72), 2.5)).not.toBe("python-leak");
 });
+
+test("a version that rises to what the one before used is not accused within five days; one that rises beyond it is", () => {
+  const found = (before: number, since: Life["mib"], days = 3) =>
+    diagnosisOf([
+      ...three({ version: "1.0", fromDaysAgo: 10, toDaysAgo: days, mib: () => before }),
+      ...three({ version: "1.1", fromDaysAgo: days, mib: since }),
+    ]).verdict.kind;
+  expect(found(100, (hours) => 1.3 * hours)).not.toBe("python-leak");
+  expect(found(60, (hours) => 1.3 * hours)).toBe("python-leak");
+  expect(found(100, (hours) => 2 * hours)).toBe("python-leak");
+  expect(found(100, (hours) => 0.7 * hours, 5.5)).toBe("python-leak");
+});
+
+test("a version that fell behind the one before first, and then catches up, does not leak", () => {
+  const fills = (mib: number, hours: number) => (age: number) => mib * (1 - Math.exp(-age / hours));
+  const found = (since: Life["mib"]) =>
+    diagnosisOf([
+      ...three({ version: "1.0", fromDaysAgo: 7.2, toDaysAgo: 3.2, mib: fills(120, 12) }),
+      ...three({ version: "1.1", fromDaysAgo: 3.2, mib: since }),
+    ]).verdict.kind;
+  expect(found(fills(145, 24))).not.toBe("python-leak");
+  expect(found((age) => fills(120, 12)(age) + 0.6 * age)).toBe("python-leak");
+});

@@ -11,7 +11,7 @@
  */
 import type { Bytes, Millis, TimeMs } from "../../../model/base/units.js";
 import type { FleetShape } from "../../../model/documents/fleet_diagnosis_document.js";
-import { firstFrom } from "../../series/medians.js";
+import { firstFrom, reorderedQuantile } from "../../series/medians.js";
 import { median, theilSenSlope } from "../../series/trend.js";
 import { type AgeCurve, ageCurve } from "../curves/age_curve.js";
 import type { Unloaded } from "../curves/load_removal.js";
@@ -54,6 +54,10 @@ const CALM: ReadonlySet<FleetShape> = new Set(["flat", "filling", "stepped"]);
 /** What these did may be subtracted: if they leaked as well, nothing is left. */
 const NOT_LEAKING: ReadonlySet<FleetShape> = new Set([...CALM, "undecided"]);
 const DAY_MS: Millis = 24 * 3_600_000;
+/** A version was seen at its usual level for this long; levels of releases differ by this share; readings above the level are rare. */
+const LEAST_USUAL_MS: Millis = 20 * 3_600_000;
+const SAME_LEVEL = 0.02;
+const RARE = 0.05;
 /** Cosine of an hour of the day; the share of an age that a life reached; and of lives. */
 const SAME_HOUR = 0.966;
 const LONG_LIFE = 0.6;
@@ -131,6 +135,37 @@ function filledStraight(filled: AgeCurve, { from, to }: Ages): boolean {
 function filledFrom({ times, values }: AgeCurve, age: Millis): Bytes {
   const from = Math.max(0, firstFrom(times, age) - (LEVEL_READINGS >> 1));
   return Math.max(...values) - median(values.slice(from, from + LEVEL_READINGS));
+}
+
+/**
+ * Whether the processes that run use no more at the busiest time of the last day than the latest earlier version, which does not
+ * grow, used at its busiest. A version that is deployed on a quiet day, or with empty caches, rises to what is usual.
+ */
+export function isWithinUsual(
+  processes: readonly Unloaded[],
+  earlier: readonly Earlier[],
+  endMs: TimeMs,
+): boolean {
+  const calm = earlier.findLast(
+    ({ growth }) => growth !== null && CALM.has(growth.shape) && growth.windowMs >= LEAST_USUAL_MS,
+  );
+  const now = highLevel(processes, endMs - DAY_MS);
+  const usual = calm === undefined ? 0 : highLevel(calm.processes, Number.NEGATIVE_INFINITY);
+  return now > 0 && now < (1 + SAME_LEVEL) * usual;
+}
+
+/** The level that readings since a time rarely exceed, as a median over the instances; 0: there is none. */
+function highLevel(processes: readonly Unloaded[], sinceMs: TimeMs): Bytes {
+  const byInstance = new Map<string, Bytes>();
+  for (const { process } of processes) {
+    const { times, values } = process.rss;
+    const read = Float64Array.from(values.slice(firstFrom(times, sinceMs)));
+    if (read.length > 0) {
+      const high = reorderedQuantile(read, 1 - RARE);
+      byInstance.set(process.instance, Math.max(high, byInstance.get(process.instance) ?? 0));
+    }
+  }
+  return median([...byInstance.values()]);
 }
 
 function latestPrecedent(curve: AgeCurve, earlier: readonly Earlier[]): AgeCurve | null {

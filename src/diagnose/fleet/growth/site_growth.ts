@@ -72,7 +72,7 @@ export function withSites(
     const lengthMs = lengthOf(curve);
     return (
       mayFill(line, [...unloaded.keys()], lengthMs) ||
-      didAlikeBefore(line, { rise: rate * lengthMs, lengthMs }, before)
+      didAlikeBefore(line, { rise: rate * lengthMs, level: endOf(curve), lengthMs }, before)
     );
   };
   // A line has no start-up to leave out. At nightfall, a leak that follows requests slows down too, so memory that will pass
@@ -129,6 +129,10 @@ function isExplained(
     return total + Math.max(0, lasting, grown);
   }, 0);
   return sum > LEAST_EXPLAINED * rate;
+}
+
+function endOf({ values }: AgeCurve): Bytes {
+  return median(values.slice(-SMOOTHED));
 }
 
 function lengthOf({ times }: AgeCurve): Millis {

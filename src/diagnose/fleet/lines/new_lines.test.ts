@@ -62,6 +62,23 @@ test("where requests are known, a new line whose container no process found leak
   expect(verdict(fills(100, 20))).not.toBe("python-leak");
 });
 
+test("within a day, a new line whose container no process found has to be straight over time and over requests", () => {
+  /** The morning: a cache that fills by requests, and bends over these, is straight over time. */
+  const morning = (hours: number) => 10 + 4 * hours;
+  const done = (hours: number) => 10 * hours + 2 * hours ** 2;
+  const fillsBy = (requests: number) => (hours: number) =>
+    120 * (1 - Math.exp(-done(hours) / requests));
+  const verdict = (line: (hours: number) => number, rate: Life["requestsPerSecond"]) =>
+    diagnosisOf(
+      [...before(9, { imports }), ...after(9, { imports, remember: line })].map((life) => ({
+        ...life,
+        requestsPerSecond: life.version === "1.0" ? 20 : (rate ?? 20),
+      })),
+    ).verdict.kind;
+  expect(verdict(fillsBy(270), morning)).not.toBe("python-leak");
+  expect(verdict(leaks, 20)).toBe("python-leak");
+});
+
 test("in the first version, a line without a bound leaks within hours if requests are known and the limit is a week away", () => {
   const verdict = (line: (hours: number) => number, change: (life: Life) => Life) =>
     diagnosisOf(after(5, { imports, remember: line }).map(change)).verdict.kind;

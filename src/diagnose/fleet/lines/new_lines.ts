@@ -31,6 +31,9 @@ const START_UP_MS: Millis = 10 * MINUTE_MS;
  * otherwise. At the later age, what fills in up to 20 h bends by more than the sampler's noise; where requests are known, earlier if
  * readings are exact enough. */
 const LEAST_AGE_MS = { open: 75 * MINUTE_MS, exact: 2 * HOUR_MS, unknown: 6 * HOUR_MS };
+/** In less time, load that rises can straighten over time what bends over requests: if no process found the container, both have to be
+ * straight. */
+const WHOLE_DAY_MS: Millis = 22 * HOUR_MS;
 /** The time in which what is compared with a leak fills, and how far its k is below 1 at that age. Nearly in proportion before. */
 const FILL = { ms: 20 * HOUR_MS, bend: 0.27 };
 /** Without an earlier version only what passes the limit within this time, if nothing stops it, is decided early. */
@@ -219,10 +222,11 @@ function straightAxis(
   const distance = ({ slope, spread }: Exponent) =>
     container === "open" ? Math.abs(slope - 1) : spread;
   const best = axes.reduce((a, b) => (distance(b) < distance(a) ? b : a));
-  const { slope, error } = best;
   if (container !== "first" && oldest >= LEAST_AGE_MS[container]) {
-    const least = Math.max(STRAIGHT.likely - error, STRAIGHT.least + ERRORS[container] * error);
-    return slope < least ? null : best;
+    const isStraight = ({ slope, error }: Exponent) =>
+      slope >= Math.max(STRAIGHT.likely - error, STRAIGHT.least + ERRORS[container] * error);
+    const isEither = container === "open" || oldest >= WHOLE_DAY_MS;
+    return (isEither ? isStraight(best) : axes.every(isStraight)) ? best : null;
   }
   const ofFilling = 1 - (FILL.bend * oldest) / FILL.ms;
   const isExact =

@@ -28,11 +28,25 @@ test.each<[string, (hours: number) => number, number, boolean]>([
     }),
   );
   const seen = seenLives(lives.map((process) => ({ process, rss: process.rss, work: null })));
-  const rise = { rise: riseMib * MIB, lengthMs: 3 * DAY };
+  const rise = { rise: riseMib * MIB, level: 1e9, lengthMs: 3 * DAY };
   expect(didAlikeBefore(line, rise, seen)).toBe(expected);
   // Of a function that it never had, it shows nothing, nor does a life that was much shorter.
   expect(didAlikeBefore({ ...line, function: "remember" }, rise, seen)).toBe(false);
   expect(didAlikeBefore(line, { ...rise, lengthMs: 10 * DAY }, seen)).toBe(false);
+});
+
+test.each<[string, number, (hours: number) => number, number, boolean]>([
+  ["as much", 3, () => 30, 29, true],
+  ["as much, in lives of a day", 6, () => 30, 29, true],
+  ["less", 3, () => 30, 40, false],
+  ["as much at the end of a leak", 3, (hours) => 0.5 * hours, 29, false],
+  ["as much, in lives of half a day", 6.5, () => 30, 29, false],
+])("whether an earlier version held as much: %s", (_name, toDaysAgo, mibAt, levelMib, expected) => {
+  const life = { instance: 0, version: "1.0", fromDaysAgo: 7, toDaysAgo };
+  const process = processOf({ ...life, mib: mibAt, lines: { cached: mibAt } });
+  const seen = seenLives([{ process, rss: process.rss, work: null }]);
+  const risen = { rise: 1e9, level: levelMib * MIB, lengthMs: 3 * DAY };
+  expect(didAlikeBefore(line, risen, seen)).toBe(expected);
 });
 
 test("a line that rises for three days is no leak if an earlier version's rose as far and fell again", () => {

@@ -19,6 +19,8 @@ const FEWEST_READINGS = 6;
 const ALIKE = 3.5;
 /** The least length of earlier lives as a share of a line's course. */
 const LEAST_LENGTH = 0.5;
+/** A shorter life shows what a line usually holds. */
+const LEAST_USUAL_MS: Millis = 20 * 3_600_000;
 /** Of these, the share that has to have levelled off. */
 const MOST_RISING = 0.5;
 
@@ -47,12 +49,12 @@ export function seenLives(processes: readonly Unloaded[]): SeenLife[] {
 }
 
 /**
- * Whether the function of a line rose nearly as far in earlier lives, and then levelled off or gave it back: it is a cache or
- * load. `lengthMs`: of the course in which the line rose.
+ * Whether the function of a line rose nearly as far in earlier lives, or came to hold as much, and then levelled off or gave it
+ * back: it is a cache or load. `lengthMs`: of the course in which the line rose to `level`.
  */
 export function didAlikeBefore(
   line: FrameJson,
-  { rise, lengthMs }: { readonly rise: Bytes; readonly lengthMs: Millis },
+  { rise, level, lengthMs }: Risen,
   earlier: readonly SeenLife[],
 ): boolean {
   const name = functionOf(line);
@@ -61,16 +63,25 @@ export function didAlikeBefore(
     const length = (ages.at(-1) ?? 0) - (ages[0] ?? 0);
     return values === undefined ||
       values.length < FEWEST_READINGS ||
-      length < LEAST_LENGTH * lengthMs
+      length < Math.min(LEAST_LENGTH * lengthMs, LEAST_USUAL_MS)
       ? []
-      : [courseOf(ages, values)];
+      : [{ length, ...courseOf(ages, values) }];
   });
-  const levelled = courses.filter(({ isLevel }) => isLevel);
+  const areLevel = (all: typeof courses) =>
+    all.length > 0 && all.filter(({ isLevel }) => isLevel).length >= MOST_RISING * all.length;
+  const long = courses.filter(({ length }) => length >= LEAST_LENGTH * lengthMs);
+  const medianOf = (all: typeof courses, key: "range" | "highest") =>
+    median(all.flatMap((each) => (each.isLevel ? [each[key]] : [])));
   return (
-    courses.length > 0 &&
-    levelled.length >= MOST_RISING * courses.length &&
-    ALIKE * median(levelled.map(({ range }) => range)) >= rise
+    (areLevel(long) && ALIKE * medianOf(long, "range") >= rise) ||
+    (areLevel(courses) && medianOf(courses, "highest") >= level)
   );
+}
+
+export interface Risen {
+  readonly rise: Bytes;
+  readonly level: Bytes;
+  readonly lengthMs: Millis;
 }
 
 /** How far it rose or fell, and whether the end is no higher than what came before, or it rose there much more slowly. */
@@ -79,13 +90,14 @@ function courseOf(ages: readonly Millis[], values: Float64Array) {
   const placeAt = (share: number) => ages.findIndex((age) => age >= first + share * (last - first));
   const [middle, late] = [placeAt(EARLY), placeAt(LATE)];
   const most = Math.max(...values.subarray(0, late));
-  const range = Math.max(most, ...values.subarray(late)) - Math.min(...values);
+  const highest = Math.max(most, ...values.subarray(late));
+  const range = highest - Math.min(...values);
   const [start, then, end] = [
     values.subarray(0, middle),
     values.subarray(middle, late),
     values.subarray(late),
   ].map(median) as [Bytes, Bytes, Bytes];
-  return { range, isLevel: end <= most || end - then < SLOWED * (then - start) };
+  return { range, highest, isLevel: end <= most || end - then < SLOWED * (then - start) };
 }
 
 function seenOf(unloaded: Unloaded): SeenLife {
