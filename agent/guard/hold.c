@@ -88,7 +88,7 @@ static char task_state(pid_t pid, pid_t tid) {
     return at && at[1] == ' ' ? at[2] : 'X';
 }
 
-/* Returns 0, or why not; `tracer`: who traces the task. A sampling profiler lets it go again and again, but on a busy
+/* Returns 0, or why not; `tracer`: who traces the task. A sampling profiler lets it go repeatedly, but on a busy
  * machine only for a moment, so it is tried often, though not for long once a task is stopped. A tracer that lets the
  * task go before it is asked for looks like a missing permission: that is believed only if it is always the answer. */
 static int seize(const struct held *held, pid_t tid, long *tracer) {

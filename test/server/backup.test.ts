@@ -59,14 +59,14 @@ const serve = (...words: string[]) => execute([tidemark, "serve", ...words], { c
 const store = (name: string) => ["--store", `duckdb:${join(folder, name)}`];
 
 /**
- * Sends all streams concurrently, a frame at a time, until `isOver`: the second half slowly, and its end so slowly that it does
- * not end before that. @returns what is acknowledged, by stream.
+ * Sends all streams concurrently, a frame at a time, until `isOver`: the second half slowly, so that it does not end before
+ * that. @returns what is acknowledged, by stream.
  */
 function sending(url: string, isOver: () => boolean) {
   const acknowledged = streams.map(() => 0);
   const send = async (at: number) => {
     const bytes = itemAt(streams, at);
-    const pause = (end: number) => sleep([4, 4, 200, 2000][Math.floor((4 * end) / bytes.length)]);
+    const pause = (end: number) => sleep(end > bytes.length / 2 ? 200 : 4);
     for (let end = FILE_HEAD_BYTES; end < bytes.length && !isOver(); await pause(end)) {
       end += FRAME_HEAD_BYTES + bytes.readUInt32LE(end);
       const offset = acknowledged[at] ?? 0;

@@ -79,7 +79,7 @@ while True:
                 ctypes.memmove(begin + offset, os.urandom(4096), 4096)
     time.sleep(0.02)
 `;
-/** Tells of each file in /tmp (inotify), also of one that exists only for a moment. */
+/** Reports each file in /tmp (inotify), also one that exists only for a moment. */
 const CREATED = `import ctypes
 IN_CREATE = 0x100
 created = ctypes.CDLL(None).inotify_init()

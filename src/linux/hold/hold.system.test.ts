@@ -40,7 +40,7 @@ for _ in range(4): threading.Thread(target=spin, daemon=True).start()
 print("up", flush=True)
 spin()`;
 
-/** Traces a process again and again, for a moment each time, like a sampling profiler. */
+/** Traces a process repeatedly, for a moment each time, like a sampling profiler. */
 const SAMPLING = (pid: number) => `
 import ctypes, os
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
