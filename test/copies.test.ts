@@ -97,7 +97,7 @@ def early():
     return bytearray(40 << 20)
 def late():
     return bytearray(90 << 20)
-first = early(); time.sleep(1.5); del first
+first = early(); time.sleep(4); del first
 second = late(); time.sleep(0.5)
 `,
     { options: [] },

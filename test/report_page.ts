@@ -50,7 +50,6 @@ export async function openFile(
   options: BrowserContextOptions = DESKTOP,
 ): Promise<OpenPage> {
   const context = await browser.newContext({ reducedMotion: "reduce", ...options });
-  context.setDefaultTimeout(30_000);
   const page = await context.newPage();
   const complaints: string[] = [];
   const address = pathToFileURL(path).href;

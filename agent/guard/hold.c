@@ -40,6 +40,11 @@
  * nothing. */
 #define LONGEST_STOP_US 500000
 #define LONGEST_WAIT_FOR_CORE_US 10000000
+/* For a tool that traces a task to let it go. */
+#define LONGEST_WAIT_FOR_TRACER_US 100000
+#define LAST_WAIT_FOR_TRACER_US 2000
+#define TRACER_CHECK_NS 100000
+#define SEIZE_TRIES 20
 
 static uint64_t now_us(void) {
     struct timespec time;
@@ -83,8 +88,25 @@ static char task_state(pid_t pid, pid_t tid) {
     return at && at[1] == ' ' ? at[2] : 'X';
 }
 
-static void explain_refusal(struct hold_failure *failure, pid_t pid, pid_t tid, int why) {
-    long tracer = status_number(pid, tid, "TracerPid");
+/* Returns 0, or why not; `tracer`: who traces the task. A sampling profiler lets it go repeatedly, but on a busy
+ * machine only for a moment, so it is tried often, though not for long once a task is stopped. A tracer that lets the
+ * task go before it is asked for looks like a missing permission: that is believed only if it is always the answer. */
+static int seize(const struct held *held, pid_t tid, long *tracer) {
+    uint64_t deadline = now_us() + (held->count == 0 ? LONGEST_WAIT_FOR_TRACER_US : LAST_WAIT_FOR_TRACER_US);
+    for (int untraced = 0;;) {
+        if (ptrace(PTRACE_SEIZE, tid, 0, 0) == 0)
+            return 0;
+        int why = errno;
+        *tracer = status_number(held->pid, tid, "TracerPid");
+        untraced = *tracer > 0 ? 0 : untraced + 1;
+        if (why != EPERM || untraced == SEIZE_TRIES || (*tracer > 0 && now_us() >= deadline))
+            return why;
+        if (*tracer > 0)
+            nanosleep(&(struct timespec){.tv_nsec = TRACER_CHECK_NS}, NULL);
+    }
+}
+
+static void explain_refusal(struct hold_failure *failure, long tracer, int why) {
     failure->number = why;
     if (tracer > 0) {
         failure->kind = "traced";
@@ -123,12 +145,13 @@ static int seize_new(struct held *held, struct hold_failure *failure) {
             held->tasks = grown;
             held->capacity = wanted;
         }
-        if (ptrace(PTRACE_SEIZE, tid, 0, 0) != 0) {
-            int why = errno;
+        long tracer = 0;
+        int why = seize(held, tid, &tracer);
+        if (why != 0) {
             char state = task_state(held->pid, tid);
             if (why == ESRCH || state == 'Z' || state == 'X')
                 continue; /* ended in the meantime, or a main thread that ended before its others */
-            explain_refusal(failure, held->pid, tid, why);
+            explain_refusal(failure, tracer, why);
             fresh = -1;
             break;
         }

@@ -9,6 +9,7 @@ import {
 } from "../../src/inspect/live/attach_progress.js";
 import { uint16At } from "../../src/model/base/columns.js";
 import { present } from "../../src/model/base/present.js";
+import { openRecording } from "../../src/record/index.js";
 import { anyInterpreter, environment, isRoot } from "../environment.js";
 import { expectEstimate, liveOf } from "../truth.js";
 import { attach, killAll, nameOf, removeScratch, start, type Target } from "./targets.js";
@@ -58,6 +59,12 @@ async function pidOf(target: Target, name: string): Promise<number> {
   return Number(line.exec(target.output())?.[1]);
 }
 
+/** Whether the recording's list of processes contains all of them. */
+function hasAll(recordingPath: string, pids: readonly number[]): boolean {
+  const { processes } = openRecording(recordingPath);
+  return pids.every((pid) => processes.some((one) => one.pid === pid));
+}
+
 const inChroot = environment.interpreters.find(
   ({ chroot, freeThreaded }) => chroot && !freeThreaded,
 );
@@ -73,11 +80,12 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
     let late = 0;
     const result = await attach(target.pid, {
       onRecording: () => target.child.stdin?.write("late\n"),
-      async enough(elapsedMs) {
+      async enough(_elapsedMs, path) {
         late ||= target.output().includes("late ") ? await pidOf(target, "late") : 0;
         const isEarlyArmed = !sharesPool || target.output().includes("state early armed");
         // Some polls later both are in the recording's list of processes.
-        return target.output().includes("state late armed") && isEarlyArmed && elapsedMs > 2000;
+        const isArmed = target.output().includes("state late armed") && isEarlyArmed;
+        return isArmed && hasAll(path, [early, late]);
       },
     });
     const recording = result.open();
@@ -107,9 +115,9 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
       onRecording: () => target.child.stdin?.write("late\n"),
       enough: (elapsedMs, path) => {
         progress.recorded(elapsedMs, path);
-        const { growthBytes = 0, processes = 0 } = updates.at(-1)?.tree ?? {};
-        // The growth may be seen before the new process is.
-        return (growthBytes > GROWN / 2 && processes === 3) || elapsedMs > 60_000;
+        const { pssBytes = 0, processes = 0 } = updates.at(-1)?.tree ?? {};
+        // The memory may be seen before the new process is, and while that still grows.
+        return (pssBytes > 2 * GROWN && processes === 3) || elapsedMs > 60_000;
       },
     });
     const last = present(updates.at(-1));
@@ -125,7 +133,7 @@ describe.each(places.map((one) => [nameOf(one), one] as const))("%s", (_name, in
     const early = await pidOf(target, "early");
     const result = await attach(target.pid, {
       children: "none",
-      enough: (elapsedMs) => elapsedMs > 1000,
+      enough: (elapsedMs, path) => elapsedMs > 1000 && hasAll(path, [early]),
     });
     const known = result.open().processes.find(({ pid }) => pid === early);
     expect(known?.profiled).toBe(false);

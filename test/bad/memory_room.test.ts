@@ -1,11 +1,12 @@
 /** Little memory: in a control group with hardly enough for a recorder, the program runs without one. */
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { diagnoseRecording } from "../../src/inspect/index.js";
 import { readKernelKills } from "../../src/linux/index.js";
 import { anyInterpreter } from "../environment.js";
 import { makeMemoryGroup, removeMemoryGroup } from "../memory_group.js";
-import { record, removeScratch, until } from "../run.js";
+import { record, removeScratch, scratch, until } from "../run.js";
 
 const python = anyInterpreter().path;
 const MIB = 2 ** 20;
@@ -99,7 +100,11 @@ print(child, os.WTERMSIG(status))`;
 
   test("is taken from the recorder first", async () => {
     const adjustments: string[] = [];
-    await record([python, "-c", "import time; print('ready', flush=True); time.sleep(1)"], {
+    const read = join(scratch(), "read");
+    const waits = `import os, sys, time
+print("ready", flush=True)
+while not os.path.exists(sys.argv[1]): time.sleep(0.05)`;
+    await record([python, "-c", waits, read], {
       async started(child, { stdout }) {
         await until(() => readFileSync(stdout, "utf8").includes("ready"));
         const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8");
@@ -107,6 +112,7 @@ print(child, os.WTERMSIG(status))`;
           const name = readFileSync(`/proc/${pid}/comm`, "utf8").trim();
           adjustments.push(`${name} ${readFileSync(`/proc/${pid}/oom_score_adj`, "utf8").trim()}`);
         }
+        writeFileSync(read, "");
       },
     });
     const own = readFileSync("/proc/self/oom_score_adj", "utf8").trim();

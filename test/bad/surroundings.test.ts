@@ -77,7 +77,7 @@ os._exit(5)`;
       expect(recorded.status).toBe(5);
       expectSaidOnce(ours, /recording is incomplete.*ENOSPC/);
       expect(ours).toMatch(/exit code 5/);
-      expect(ours).toMatch(/30\.0 MiB .*keep/);
+      expect(ours).toMatch(/30\.[01] MiB .*keep/); // a small block of the same line may be sampled, too
     },
   );
 

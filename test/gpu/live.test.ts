@@ -195,12 +195,15 @@ say = print
 def rank(name, runs_out):
     torch.begin()
     assert wait_for(lambda: torch.recording), "the history was not switched on"
+    # One runs out once the other can answer.
+    folder = os.environ["STAND_IN_OUTPUT"]
+    open(os.path.join(folder, "ready-" + name), "w").close()
+    assert wait_for(lambda: sum(file.startswith("ready-") for file in os.listdir(folder)) == 2)
     for step in range(6):
         device.add(20 * MIB)
         time.sleep(0.5)
     if runs_out:
         torch.run_out()
-    folder = os.environ["STAND_IN_OUTPUT"]
     wait_for(lambda: any(f"-{os.getpid()}-" in file for file in os.listdir(folder)), 60)
     time.sleep(1.5)
 `;
@@ -258,11 +261,6 @@ test("two run --gpu of one job, as on two hosts with a shared folder: one's snap
   writeFileSync(
     program,
     `${PRELUDE}${RANK}
-torch.begin()
-assert wait_for(lambda: torch.recording), "the history was not switched on"
-folder = os.environ["STAND_IN_OUTPUT"]
-open(os.path.join(folder, "ready-" + os.environ["RANK"]), "w").close()
-assert wait_for(lambda: sum(name.startswith("ready-") for name in os.listdir(folder)) == 2)
 rank(os.environ["RANK"], os.environ["RANK"] == "5")
 `,
   );

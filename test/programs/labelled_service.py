@@ -1,5 +1,6 @@
 """A service whose thread `ingest` keeps what it allocates, and whose thread `search` does not; has labels, steps and a
-worker process of another rank. Arguments: seconds to run, and whether it is the worker."""
+worker process of another rank. Prints how many steps there were. Arguments: seconds to run, and whether it is the
+worker."""
 
 import os
 import subprocess
@@ -60,3 +61,4 @@ else:
     worker.wait()
     for thread in threads:
         thread.join()
+    print(len(losses))

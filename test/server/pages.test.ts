@@ -101,7 +101,7 @@ describe("the pages", () => {
     ] as const) {
       await page.goto(`${server.url}${address}`);
       const alert = page.getByRole("alert");
-      await expect.poll(() => words("main"), { timeout: 20_000 }).toContain(text);
+      await expect.poll(() => words("main")).toContain(text);
       expect(await words("main")).not.toContain("tidemark fleet");
       // The pages ask again whenever the server's data changes.
       await alert.evaluate((element) => {
@@ -109,8 +109,9 @@ describe("the pages", () => {
           document.title = "changed";
         }).observe(element.parentElement as Element, { childList: true, subtree: true });
       });
+      const asksAgain = page.waitForResponse((response) => response.status() === 404);
       await give({ service: "checkout", pid: 2 });
-      await page.waitForResponse((response) => response.status() === 404, { timeout: 30_000 });
+      await asksAgain;
       await page.waitForTimeout(500);
       expect(await page.title()).not.toBe("changed");
       await alert.getByRole("link", { name: "All services" }).click();
@@ -288,7 +289,7 @@ describe("the pages", () => {
     await page.goto(`${server.url}/sizes`);
     const bars = (service: string) =>
       page.getByRole("row").filter({ hasText: service }).locator(".size-bar").count();
-    await expect.poll(() => bars("mailer"), { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => bars("mailer")).toBe(1);
     await page.getByRole("row").filter({ hasText: "printer" }).waitFor();
     expect(await bars("printer")).toBe(0);
     await page.getByRole("searchbox").fill("mailer");

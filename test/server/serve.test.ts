@@ -72,8 +72,12 @@ describe("run --to", () => {
     server = await startServer(data());
     const { url } = server;
     const begunMs = Date.now();
-    const outcome = run(url, "6");
+    const outcome = run(url, "250");
     await expect.poll(async () => (await services(url)).services[0]?.instances).toBe(1);
+    await expect
+      .poll(async () => (await services(url)).services[0]?.rssBytes)
+      .toBeGreaterThan(30 << 20);
+    writeFileSync(join(folder, "stop"), "");
     const { status, stderr } = await outcome;
     expect(status).toBe(3);
     expect(stderr).not.toContain(url);

@@ -79,8 +79,15 @@ while True:
                 ctypes.memmove(begin + offset, os.urandom(4096), 4096)
     time.sleep(0.02)
 `;
+/** Reports each file in /tmp (inotify), also one that exists only for a moment. */
+const CREATED = `import ctypes
+IN_CREATE = 0x100
+created = ctypes.CDLL(None).inotify_init()
+ctypes.CDLL(None).inotify_add_watch(created, b"/tmp", IN_CREATE)
+`;
 /** Ends as soon as it notices a step of being entered. */
-const endsWhen = (condition: string) => `import os, sys, threading, time
+const endsWhen = (condition: string) => `${CREATED}
+import os, sys, threading, time
 def notices():
     while not (${condition}): time.sleep(0.0005)
     os.kill(os.getpid(), 9)
@@ -91,20 +98,17 @@ while True:
     time.sleep(0.001)
 `;
 const STEPS = {
-  file: `any(name.startswith(".tidemark-%d" % os.getpid()) for name in os.listdir("/tmp"))`,
+  file: `b".tidemark-%d" % os.getpid() in os.read(created, 1 << 16)`,
   module: `"_tidemark_agent" in sys.modules`,
   pool: `"tidemark-pool" in open("/proc/self/maps").read()`,
 };
 /**
  * Puts a link to a secret, or a FIFO, in the place of each file through which it is entered, as soon as the file exists:
- * a thread of its own waits for it (inotify), while the main thread, which would run the file, sleeps.
+ * a thread of its own waits for it, while the main thread, which would run the file, sleeps.
  */
-const replaces = (name: string, replacement: string) => `import ctypes, os, re, threading, time
+const replaces = (name: string, replacement: string) => `${CREATED}
+import os, re, threading, time
 secret = os.environ["SECRET"]
-libc = ctypes.CDLL(None)
-IN_CREATE = 0x100
-created = libc.inotify_init()
-libc.inotify_add_watch(created, b"/tmp", IN_CREATE)
 def replace():
     while True:
         events = os.read(created, 1 << 16)

@@ -54,7 +54,7 @@ test("a worker that its supervisor restarts before the warm-up gets the agent, a
   await until(() => attached("worker").length > 0);
   await until(() => /-worker 7 \(process \d+\): ended; in 2 of [2-4] lives/.test(said()));
   expect(said()).toMatch(
-    /-worker 7 \(process \d+\): programs of this name keep ending after about 1\d s, before the warm-up of 40 s: some of them get the agent at an age of 5\.0 s from now on/,
+    /-worker 7 \(process \d+\): programs of this name keep ending after about [12]\d s, before the warm-up of 40 s: some of them get the agent at an age of 5\.0 s from now on/,
   );
   expect(said()).toMatch(/ended; in 2 of .* the same line kept what it allocated\. .*remember \(/);
   expect(said().match(/-worker 7 .* keep ending after/g)).toHaveLength(1);

@@ -80,9 +80,13 @@ describe.skipIf(group === null)("in a control group with a limit", () => {
   const inGroup = ["sh", "-c", `echo $$ > ${group}/cgroup.procs; exec "$@"`, "sh"];
 
   test("the last moment of a program that the kernel killed is kept, with its cause", async () => {
-    const leak = watched().python(LEAK, "leak", inGroup);
+    const go = join(watched().folder, "go");
+    // Its limit is a few seconds away: it leaks once the agent is there.
+    const waits = `import os, time\nwhile not os.path.exists("${go}"): time.sleep(0.05)\n`;
+    const leak = watched().python(`${waits}${LEAK}`, "leak", inGroup);
     const { child, said } = watched().watch("--config", watched().policy());
     await until(() => said().includes("recording it with the agent"));
+    writeFileSync(go, "");
     await until(() => about(watched())?.lastMoment === true);
     expect(about(watched())).toMatchObject({
       pid: leak.pid,

@@ -73,7 +73,8 @@ test("requests that a program's workers count arrive at the server", async () =>
       Number(row.exec(String((await ask(`${server.url}/metrics`)).body))?.[1] ?? 0);
     // The first measured interval may be one in which the workers began.
     await until(async () => (await measured()) > 20);
-    expect(await measured()).toBeLessThan(101);
+    // Both workers once: the count may be read a moment later than the poll's time.
+    expect(await measured()).toBeLessThan(150);
     const { body } = await ask(
       `${server.url}/api/v1/series?service=${service}&name=requestsPerSecond`,
     );

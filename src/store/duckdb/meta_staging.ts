@@ -83,7 +83,7 @@ export class MetaStaging {
       }
       await metaWriter.run("COMMIT");
     } catch (error) {
-      await metaWriter.run("ROLLBACK");
+      await metaWriter.run("ROLLBACK").catch(() => {}); // the first error is more informative
       throw error;
     }
     this.#rows.clear();
