@@ -1,12 +1,12 @@
 /** The frames of one stream as rows of the store's tables. */
-import { float64At, itemAt, uint8At, uint32At } from "../../model/base/columns.js";
-import type { TimeMs } from "../../model/base/units.js";
-import type { EndBatch, MetaBatch, MetricBatch, SeriesRow } from "../../recording/batches.js";
-import type { StreamItem } from "../../recording/stream_reader.js";
-import { type Day, dayNamed, isOn } from "./days.js";
+import { float64At, itemAt, uint8At, uint32At } from "../../../model/base/columns.js";
+import type { TimeMs } from "../../../model/base/units.js";
+import type { EndBatch, MetaBatch, MetricBatch, SeriesRow } from "../../../recording/batches.js";
+import type { StreamItem } from "../../../recording/stream_reader.js";
+import { type Day, dayNamed, isOn } from "../days.js";
+import type { AddRow } from "../schema.js";
 import type { SampleTarget } from "./sample_chunks.js";
 import { SampleRows } from "./sample_rows.js";
-import type { AddRow } from "./schema.js";
 import { type AcceptLabel, identityIn, SeriesRows, whole } from "./series_rows.js";
 import type { WrittenIds } from "./written_ids.js";
 

@@ -7,7 +7,7 @@ import {
   type DuckDBValue,
   type DuckDBVector,
 } from "@duckdb/node-api";
-import { TABLES } from "./schema.js";
+import { TABLES } from "../schema.js";
 
 /** Rows of a chunk: the database's own vector size. */
 const CHUNK_ROWS = 2048;

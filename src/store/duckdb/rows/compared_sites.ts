@@ -1,8 +1,8 @@
 /** Compares two profiles of a stream site by site, and keeps as much of the earlier one as that needs. */
-import { uint8At, uint16At, uint32At } from "../../model/base/columns.js";
-import { mixHash } from "../../model/base/row_index.js";
-import type { SiteIndex } from "../../model/base/units.js";
-import type { SiteTable } from "../../model/profile/profile.js";
+import { uint8At, uint16At, uint32At } from "../../../model/base/columns.js";
+import { mixHash } from "../../../model/base/row_index.js";
+import type { SiteIndex } from "../../../model/base/units.js";
+import type { SiteTable } from "../../../model/profile/profile.js";
 
 /** The columns in which a site is compared with the same site of the next profile. */
 const COMPARED = [

@@ -1,14 +1,21 @@
 /** The profiles of a recording as rows: profiles, samples, and the dictionary rows that they refer to. */
 
-import { addAt, float64At, itemAt, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
-import { RowIndex } from "../../model/base/row_index.js";
-import type { Millis, SiteIndex, TimeMs } from "../../model/base/units.js";
-import type { Profile } from "../../model/profile/profile.js";
+import {
+  addAt,
+  float64At,
+  itemAt,
+  uint8At,
+  uint16At,
+  uint32At,
+} from "../../../model/base/columns.js";
+import { RowIndex } from "../../../model/base/row_index.js";
+import type { Millis, SiteIndex, TimeMs } from "../../../model/base/units.js";
+import type { Profile } from "../../../model/profile/profile.js";
+import type { AddRow } from "../schema.js";
 import { type ComparedSites, comparedOf, sameSite, siteHash } from "./compared_sites.js";
 import { contentId } from "./content_ids.js";
 import { DictionaryRows } from "./dictionary_rows.js";
 import { dayOf, type SampleTarget } from "./sample_chunks.js";
-import type { AddRow } from "./schema.js";
 import { type SeriesRows, whole } from "./series_rows.js";
 import type { WrittenIds } from "./written_ids.js";
 

@@ -1,12 +1,12 @@
 /** A recording as rows of the store's tables. */
 
-import { float64At } from "../../model/base/columns.js";
-import type { OnProgress } from "../../model/base/units.js";
-import type { MemorySeries } from "../../model/profile/series.js";
-import type { Recording } from "../../recording/types.js";
+import { float64At } from "../../../model/base/columns.js";
+import type { OnProgress } from "../../../model/base/units.js";
+import type { MemorySeries } from "../../../model/profile/series.js";
+import type { Recording } from "../../../recording/types.js";
+import type { AddRow } from "../schema.js";
 import type { SampleChunks } from "./sample_chunks.js";
 import { SampleRows } from "./sample_rows.js";
-import type { AddRow } from "./schema.js";
 import { SeriesRows, whole } from "./series_rows.js";
 import { WrittenIds } from "./written_ids.js";
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { FrameKind, type ProfileTables } from "../../model/profile/profile.js";
-import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
+import { FrameKind, type ProfileTables } from "../../../model/profile/profile.js";
+import { ProfileTablesBuilder } from "../../../model/profile/tables_builder.js";
 import { contentId } from "./content_ids.js";
 import { DictionaryRows } from "./dictionary_rows.js";
 import { WrittenIds } from "./written_ids.js";

@@ -2,8 +2,8 @@
  * What was computed from the rows of whole hours and days. It does not change once the time is over, so it is kept in memory
  * until rows of that time arrive or are removed.
  */
-import type { Bytes, TimeMs } from "../../model/base/units.js";
-import { isPartial } from "../interface/partial_answers.js";
+import type { Bytes, TimeMs } from "../../../model/base/units.js";
+import { isPartial } from "../../interface/partial_answers.js";
 
 export interface Span {
   readonly startMs: TimeMs;

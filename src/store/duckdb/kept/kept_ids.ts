@@ -2,8 +2,8 @@
  * Ids of some rows of a table: a recording has many more stacks than those that samples refer to. 12 bytes for each of
  * them, and 16 to 32 for the index.
  */
-import { growingUint32 } from "../../model/base/growing_column.js";
-import { mixHash, RowIndex } from "../../model/base/row_index.js";
+import { growingUint32 } from "../../../model/base/growing_column.js";
+import { mixHash, RowIndex } from "../../../model/base/row_index.js";
 
 export class KeptIds {
   #index = new RowIndex();

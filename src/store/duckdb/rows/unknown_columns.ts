@@ -4,8 +4,8 @@ import {
   type ImportedFigure,
   type ImportedSource,
   isUnknown,
-} from "../../model/profile/imported.js";
-import type { TABLES } from "./schema.js";
+} from "../../../model/profile/imported.js";
+import type { TABLES } from "../schema.js";
 
 type UnknownColumns = {
   readonly profiles: readonly (keyof typeof TABLES.profiles)[];

@@ -2,7 +2,7 @@
  * Sums of profiles by stack over whole hours and days. They do not change once the time is over, so they are kept in memory:
  * a flame graph of 30 days adds up 30 of them instead of reading 30 days of samples again.
  */
-import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Millis, TimeMs } from "../../../model/base/units.js";
 import { KeptReadings } from "./kept_readings.js";
 import { KeptSpans, type Span } from "./kept_spans.js";
 

@@ -1,5 +1,5 @@
 /** The newest figures of programs in whole hours and days, and the RSS of services by hour. */
-import type { Bytes } from "../../model/base/units.js";
+import type { Bytes } from "../../../model/base/units.js";
 import { KeptSpans, type Span } from "./kept_spans.js";
 
 /** The last or largest reading of a program in a span; NaN: it has none. */

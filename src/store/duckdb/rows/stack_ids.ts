@@ -2,7 +2,7 @@
  * Ids of stacks, each a hash of its parent's id and its frame's. Processes of a service have the same stacks, and hashing is
  * most of the work of writing a new process's first profile, so ids are remembered for all streams of the server.
  */
-import { mixHash, RowIndex } from "../../model/base/row_index.js";
+import { mixHash, RowIndex } from "../../../model/base/row_index.js";
 import { contentId } from "./content_ids.js";
 
 /** 24 bytes each, and as much again for the index. */

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import { partsOf } from "../queries/spans.js";
 import { KeptSums, type SpanSums, SUMMED } from "./kept_sums.js";
-import { partsOf } from "./queries/spans.js";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

@@ -1,12 +1,12 @@
 /** Frames, stacks and labels as rows, each once, and their ids, computed once for each row of a dictionary. */
 
-import { itemAt, uint8At, uint32At } from "../../model/base/columns.js";
-import type { FrameId, LabelId, StackId } from "../../model/base/units.js";
-import { frameName, framesOf, labelPairs } from "../../model/profile/frame_text.js";
-import type { ProfileTables } from "../../model/profile/profile.js";
+import { itemAt, uint8At, uint32At } from "../../../model/base/columns.js";
+import type { FrameId, LabelId, StackId } from "../../../model/base/units.js";
+import { frameName, framesOf, labelPairs } from "../../../model/profile/frame_text.js";
+import type { ProfileTables } from "../../../model/profile/profile.js";
+import { KeptIds } from "../kept/kept_ids.js";
+import type { AddRow } from "../schema.js";
 import { contentId } from "./content_ids.js";
-import { KeptIds } from "./kept_ids.js";
-import type { AddRow } from "./schema.js";
 import { stackIdOf } from "./stack_ids.js";
 import type { WrittenIds } from "./written_ids.js";
 

@@ -1,10 +1,10 @@
-import type { Pid, TimeMs } from "../../model/base/units.js";
-import { isUnknown } from "../../model/profile/imported.js";
-import { programName } from "../../model/profile/program_name.js";
-import { identityOf, type ServiceIdentity } from "../../model/wire/identity.js";
-import type { Recording } from "../../recording/types.js";
+import type { Pid, TimeMs } from "../../../model/base/units.js";
+import { isUnknown } from "../../../model/profile/imported.js";
+import { programName } from "../../../model/profile/program_name.js";
+import { identityOf, type ServiceIdentity } from "../../../model/wire/identity.js";
+import type { Recording } from "../../../recording/types.js";
+import type { AddRow } from "../schema.js";
 import { contentId } from "./content_ids.js";
-import type { AddRow } from "./schema.js";
 
 /** A segment begins after its process, and their clocks differ slightly. */
 const CLOCK_SLACK_MS = 1000;
