@@ -1,9 +1,9 @@
 /** The live samples of a site that a holder lookup uses. */
-import type { SiteJudgement } from "../../diagnose/index.js";
-import type { LookupSite, SampledStack } from "../../holders/lookup_request.js";
-import { float64At, itemAt, uint32At } from "../../model/base/columns.js";
-import type { Address, Bytes, Millis, StackId, TimeMs } from "../../model/base/units.js";
-import type { LiveSamples } from "../../segment/index.js";
+import type { SiteJudgement } from "../../../diagnose/index.js";
+import type { LookupSite, SampledStack } from "../../../holders/lookup_request.js";
+import { float64At, itemAt, uint32At } from "../../../model/base/columns.js";
+import type { Address, Bytes, Millis, StackId, TimeMs } from "../../../model/base/units.js";
+import type { LiveSamples } from "../../../segment/index.js";
 
 const MOST_ADDRESSES = 48;
 /** Most samples that are used to find what creates handles. */

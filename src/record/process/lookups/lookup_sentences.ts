@@ -1,7 +1,7 @@
 /** What a recording notes about holder lookups that were not made. */
-import type { LookupAnswer } from "../../holders/lookup_request.js";
-import { formatDurationBriefly } from "../../model/base/numbers.js";
-import type { Millis, Objects, Pid } from "../../model/base/units.js";
+import type { LookupAnswer } from "../../../holders/lookup_request.js";
+import { formatDurationBriefly } from "../../../model/base/numbers.js";
+import type { Millis, Objects, Pid } from "../../../model/base/units.js";
 
 /** Why a due lookup has no result. */
 export type LookupObstacle = "memory" | "budget" | "unfinished" | "ended";

@@ -5,8 +5,8 @@
  * still unknown, and the lookup has waited too long, the budget is overdrawn once. A lookup that was due and never
  * made is reported, with the age of the holders.
  */
-import type { Bytes, Millis } from "../../model/base/units.js";
-import type { CpuBudget } from "../budget/cpu_budget.js";
+import type { Bytes, Millis } from "../../../model/base/units.js";
+import type { CpuBudget } from "../../budget/cpu_budget.js";
 import { notMade } from "./lookup_sentences.js";
 
 /** When the first lookup comes, and the factor of the run's length at each later one. Start-up is not growth. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { FIXTURE_TIME_MS, profileOf } from "../../model/profile/profile.fixture.js";
-import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
-import { CpuBudget } from "../budget/cpu_budget.js";
+import { FIXTURE_TIME_MS, profileOf } from "../../../model/profile/profile.fixture.js";
+import { ProfileTablesBuilder } from "../../../model/profile/tables_builder.js";
+import { CpuBudget } from "../../budget/cpu_budget.js";
 import { SuspectWatch } from "./suspect_watch.js";
 
 const MIB = 2 ** 20;

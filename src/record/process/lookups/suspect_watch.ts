@@ -16,31 +16,36 @@ import {
   type SiteCourse,
   SiteHistoryBuilder,
   type SiteJudgement,
-} from "../../diagnose/index.js";
+} from "../../../diagnose/index.js";
 import {
   type LookupAnswer,
   type LookupRequest,
   type LookupSite,
   startLookup,
-} from "../../holders/lookup_request.js";
-import { hasEnded, readStat } from "../../linux/index.js";
-import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
-import type { Bytes, Millis, Objects, Pid, TimeMs } from "../../model/base/units.js";
-import { isImport } from "../../model/documents/own_code.js";
-import type { ProfileTables } from "../../model/profile/profile.js";
-import type { Metric } from "../../model/profile/series.js";
-import { heldByPython, isHeldByNobody, isTorn, LEAST_HELD } from "../../recording/holder_reader.js";
-import type { CensusBatch, HolderBatch, HolderRow } from "../../recording/types.js";
-import type { MetricRow } from "../../recording/writer.js";
-import type { LiveSamples, Opening } from "../../segment/index.js";
-import type { CpuBudget } from "../budget/cpu_budget.js";
+} from "../../../holders/lookup_request.js";
+import { hasEnded, readStat } from "../../../linux/index.js";
+import { float64At, uint8At, uint32At } from "../../../model/base/columns.js";
+import type { Bytes, Millis, Objects, Pid, TimeMs } from "../../../model/base/units.js";
+import { isImport } from "../../../model/documents/own_code.js";
+import type { ProfileTables } from "../../../model/profile/profile.js";
+import type { Metric } from "../../../model/profile/series.js";
+import {
+  heldByPython,
+  isHeldByNobody,
+  isTorn,
+  LEAST_HELD,
+} from "../../../recording/holder_reader.js";
+import type { CensusBatch, HolderBatch, HolderRow } from "../../../recording/types.js";
+import type { MetricRow } from "../../../recording/writer.js";
+import type { LiveSamples, Opening } from "../../../segment/index.js";
+import type { CpuBudget } from "../../budget/cpu_budget.js";
+import type { FoundAllocators } from "../ledger_turns.js";
+import { ANON_OTHER, UnsampledGrowth } from "../memory/unsampled_growth.js";
+import type { TakenSnapshot } from "../pool_watch.js";
+import { ForkedPages } from "../tree/forked_pages.js";
 import { type Born, choose, largestBlock, oldEnough, youngOf } from "./chosen_samples.js";
-import { ForkedPages } from "./forked_pages.js";
-import type { FoundAllocators } from "./ledger_turns.js";
 import { tooLarge } from "./lookup_sentences.js";
 import { FIRST_LOOKUP_MS, LookupTiming } from "./lookup_timing.js";
-import type { TakenSnapshot } from "./pool_watch.js";
-import { ANON_OTHER, UnsampledGrowth } from "./unsampled_growth.js";
 
 /** Sites that still rise and may be leaks. */
 const ACCUSED: ReadonlySet<SiteCourse> = new Set([

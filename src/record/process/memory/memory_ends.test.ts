@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { memoryEndSentence } from "../../model/profile/memory_end.js";
+import { memoryEndSentence } from "../../../model/profile/memory_end.js";
 import { groupsAtLimit, killedByCounters, stoppedByRlimit } from "./memory_ends.js";
 
 const MIB = 2 ** 20;

@@ -1,9 +1,9 @@
 /** Converts evidence of a process's end to a {@link MemoryEnd} with its source. */
-import type { GroupCounters, KernelKill, MemoryRlimits } from "../../linux/index.js";
-import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
-import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
-import type { MemoryEnd } from "../../model/profile/memory_end.js";
-import type { ExitReport } from "./exit_report.js";
+import type { GroupCounters, KernelKill, MemoryRlimits } from "../../../linux/index.js";
+import { formatBytesBriefly, formatShare } from "../../../model/base/numbers.js";
+import type { Bytes, Pid, TimeMs } from "../../../model/base/units.js";
+import type { MemoryEnd } from "../../../model/profile/memory_end.js";
+import type { ExitReport } from "../tree/exit_report.js";
 
 /** Share of the limit; a group that used less was not at its limit. */
 const AT_LIMIT = 0.9;

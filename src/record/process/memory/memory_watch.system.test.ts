@@ -3,11 +3,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { afterEach, expect, test } from "vitest";
-import { readStat } from "../../linux/index.js";
-import { nowMs } from "../../linux/this_process/clock.js";
-import { present } from "../../model/base/present.js";
+import { readStat } from "../../../linux/index.js";
+import { nowMs } from "../../../linux/this_process/clock.js";
+import { present } from "../../../model/base/present.js";
+import { ProcessTree } from "../tree/process_tree.js";
 import { MemoryWatch } from "./memory_watch.js";
-import { ProcessTree } from "./process_tree.js";
 
 let program: ChildProcess | null = null;
 afterEach(() => {

@@ -3,10 +3,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { RecentTexts } from "../../linux/index.js";
-import type { Metric } from "../../model/profile/series.js";
+import { RecentTexts } from "../../../linux/index.js";
+import type { Metric } from "../../../model/profile/series.js";
+import { ProcessTree, TreePoll } from "../tree/process_tree.js";
 import { MemoryWatch } from "./memory_watch.js";
-import { ProcessTree, TreePoll } from "./process_tree.js";
 
 const HIGH = 64 * 2 ** 20;
 const USAGE = 48 * 2 ** 20;

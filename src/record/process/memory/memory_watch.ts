@@ -21,12 +21,13 @@ import {
   readMemoryRlimits,
   readPressure,
   roomOf,
-} from "../../linux/index.js";
-import { monotonicMs } from "../../linux/this_process/clock.js";
-import type { Millis, Pid } from "../../model/base/units.js";
-import type { MemoryEnd } from "../../model/profile/memory_end.js";
-import type { Metric } from "../../model/profile/series.js";
-import type { ExitReport } from "./exit_report.js";
+} from "../../../linux/index.js";
+import { monotonicMs } from "../../../linux/this_process/clock.js";
+import type { Millis, Pid } from "../../../model/base/units.js";
+import type { MemoryEnd } from "../../../model/profile/memory_end.js";
+import type { Metric } from "../../../model/profile/series.js";
+import type { ExitReport } from "../tree/exit_report.js";
+import type { TreePoll } from "../tree/process_tree.js";
 import {
   groupsAtLimit,
   killedByCounters,
@@ -34,7 +35,6 @@ import {
   type LastFigures,
   stoppedByRlimit,
 } from "./memory_ends.js";
-import type { TreePoll } from "./process_tree.js";
 
 /** A killed process has disappeared by then. */
 const KILL_TO_END_MS: Millis = 10_000;

@@ -1,13 +1,13 @@
 /** Memory that real programs release when code is run in them from outside. */
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
-import { anyInterpreter, environment } from "../../../test/environment.js";
-import { startPython, type Waiting } from "../../../test/python_program.js";
-import { present } from "../../model/base/present.js";
+import { anyInterpreter, environment } from "../../../../test/environment.js";
+import { startPython, type Waiting } from "../../../../test/python_program.js";
+import { present } from "../../../model/base/present.js";
 import { collectGarbage, emptyDeviceCache, runPressureHooks, trimAllocator } from "./relief.js";
 
 const WITH_PACKAGE = {
-  PYTHONPATH: fileURLToPath(new URL("../../../python", import.meta.url)),
+  PYTHONPATH: fileURLToPath(new URL("../../../../python", import.meta.url)),
 };
 /** Says that it is ready, and goes on in Python. */
 const WAIT = `import time

@@ -10,11 +10,11 @@
  * (TM-E036).
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { RemoteExecOptions } from "../../cpython/entry/remote_exec.js";
-import { monotonicMs } from "../../linux/this_process/clock.js";
-import { formatBytes } from "../../model/base/numbers.js";
-import type { Millis, Pid } from "../../model/base/units.js";
-import { enterProcess } from "./enter_process.js";
+import type { RemoteExecOptions } from "../../../cpython/entry/remote_exec.js";
+import { monotonicMs } from "../../../linux/this_process/clock.js";
+import { formatBytes } from "../../../model/base/numbers.js";
+import type { Millis, Pid } from "../../../model/base/units.js";
+import { enterProcess } from "../enter_process.js";
 
 /** What was done, in words; or why nothing could be. */
 export type Relief = { readonly outcome: string } | { readonly refused: string };

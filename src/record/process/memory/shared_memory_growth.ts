@@ -1,5 +1,5 @@
-import { ForeignSharedMemory, sharedMemoryUsed } from "../../linux/index.js";
-import type { Bytes, Pid } from "../../model/base/units.js";
+import { ForeignSharedMemory, sharedMemoryUsed } from "../../../linux/index.js";
+import type { Bytes, Pid } from "../../../model/base/units.js";
 
 const WORTH_ASKING: Bytes = 2 ** 20;
 

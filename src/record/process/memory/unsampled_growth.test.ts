@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Metric } from "../../model/profile/series.js";
+import type { Metric } from "../../../model/profile/series.js";
 import { UnsampledGrowth } from "./unsampled_growth.js";
 
 const START = 1_000_000;

@@ -4,9 +4,9 @@
  * sites do not show them.
  */
 
-import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
-import { ledgerMetric, type Metric } from "../../model/profile/series.js";
-import type { MetricRow } from "../../recording/writer.js";
+import type { Bytes, Millis, TimeMs } from "../../../model/base/units.js";
+import { ledgerMetric, type Metric } from "../../../model/profile/series.js";
+import type { MetricRow } from "../../../recording/writer.js";
 
 export const ANON_OTHER = ledgerMetric("anon.other");
 export const LEAST_UNKNOWN_RISE: Bytes = 4_000_000;

@@ -1,5 +1,5 @@
-import { timeAt } from "../../linux/this_process/clock.js";
-import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
+import { timeAt } from "../../../linux/this_process/clock.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../../model/base/units.js";
 
 /** How a program ended. */
 export type ProgramExit = Pick<ExitReport, "exitCode" | "signal">;

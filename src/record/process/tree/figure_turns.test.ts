@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { parseStat } from "../../linux/process/process.js";
-import { present } from "../../model/base/present.js";
-import type { Metric } from "../../model/profile/series.js";
+import { parseStat } from "../../../linux/process/process.js";
+import { present } from "../../../model/base/present.js";
+import type { Metric } from "../../../model/profile/series.js";
 import { FigureTurns } from "./figure_turns.js";
 
 const EVERY_MS = 20_000;

@@ -7,9 +7,9 @@
  *
  * RSS itself is read at every poll.
  */
-import type { ProcessStat } from "../../linux/index.js";
-import type { Bytes, Millis } from "../../model/base/units.js";
-import type { Metric } from "../../model/profile/series.js";
+import type { ProcessStat } from "../../../linux/index.js";
+import type { Bytes, Millis } from "../../../model/base/units.js";
+import type { Metric } from "../../../model/profile/series.js";
 
 /** Between two polls that read all figures, if RSS stays the same. */
 const MOST_POLLS = 5;

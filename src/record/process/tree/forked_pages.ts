@@ -1,8 +1,8 @@
 /** Whether pages shared by a fork become private in children: their private memory grows, their RSS does not. */
 
-import type { Bytes } from "../../model/base/units.js";
-import type { Metric } from "../../model/profile/series.js";
-import type { MetricRow } from "../../recording/writer.js";
+import type { Bytes } from "../../../model/base/units.js";
+import type { Metric } from "../../../model/profile/series.js";
+import type { MetricRow } from "../../../recording/writer.js";
 
 const LEAST_TURNED: Bytes = 5_000_000;
 /** Share of the private-memory gain; if RSS gained more, the child allocated new memory. */

@@ -5,9 +5,9 @@ import {
   readRollup,
   readStatus,
   readWrittenBytes,
-} from "../../linux/index.js";
-import type { Pid } from "../../model/base/units.js";
-import type { Metric } from "../../model/profile/series.js";
+} from "../../../linux/index.js";
+import type { Pid } from "../../../model/base/units.js";
+import type { Metric } from "../../../model/profile/series.js";
 
 interface WantedFigures {
   /** PSS and USS, for which the kernel walks all pages, and sockets, which need one system call per descriptor. */

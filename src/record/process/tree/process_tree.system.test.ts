@@ -3,10 +3,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readStat, startTimeMs } from "../../linux/index.js";
-import { nowMs } from "../../linux/this_process/clock.js";
-import { present } from "../../model/base/present.js";
-import type { SeriesRow } from "../../recording/batches.js";
+import { readStat, startTimeMs } from "../../../linux/index.js";
+import { nowMs } from "../../../linux/this_process/clock.js";
+import { present } from "../../../model/base/present.js";
+import type { SeriesRow } from "../../../recording/batches.js";
 import { type EndOf, ProcessTree } from "./process_tree.js";
 
 /** Starts a child, and waits for its end. */

@@ -9,16 +9,16 @@ import {
   readStat,
   readStatus,
   startTimeMs,
-} from "../../linux/index.js";
-import { timeAt } from "../../linux/this_process/clock.js";
-import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
-import type { Metric, TimelineEvent } from "../../model/profile/series.js";
-import type { SeriesRow } from "../../recording/batches.js";
-import type { MetricRow } from "../../recording/writer.js";
-import type { SegmentHeader } from "../../segment/index.js";
+} from "../../../linux/index.js";
+import { timeAt } from "../../../linux/this_process/clock.js";
+import type { Bytes, Pid, TimeMs } from "../../../model/base/units.js";
+import type { Metric, TimelineEvent } from "../../../model/profile/series.js";
+import type { SeriesRow } from "../../../recording/batches.js";
+import type { MetricRow } from "../../../recording/writer.js";
+import type { SegmentHeader } from "../../../segment/index.js";
+import { SharedMemoryGrowth } from "../memory/shared_memory_growth.js";
+import { isReader } from "../reader_process.js";
 import { readFigures } from "./process_figures.js";
-import { isReader } from "./reader_process.js";
-import { SharedMemoryGrowth } from "./shared_memory_growth.js";
 import { isSame, newlyTracked, type Tracked } from "./tracked_process.js";
 
 /** Further processes count only in the tree's figures, so that the recording stays bounded. */

@@ -8,11 +8,11 @@
  * if there are threads to name, and for at most a small share of the time. If the program cannot be read
  * (ended, not permitted, unknown) or has no name for a thread, the kernel's name is used.
  */
-import { locatePython, type PythonRuntime, threadNames } from "../../cpython/index.js";
-import { openProcessMemory } from "../../linux/index.js";
-import { monotonicMs, threadCpu } from "../../linux/this_process/clock.js";
-import type { Millis, Pid, TimeMs } from "../../model/base/units.js";
-import { orNull } from "../../model/errors/errors.js";
+import { locatePython, type PythonRuntime, threadNames } from "../../../cpython/index.js";
+import { openProcessMemory } from "../../../linux/index.js";
+import { monotonicMs, threadCpu } from "../../../linux/this_process/clock.js";
+import type { Millis, Pid, TimeMs } from "../../../model/base/units.js";
+import { orNull } from "../../../model/errors/errors.js";
 
 /** CPU time for names: this much at once, and this share of the time. */
 const FREE_MS: Millis = 100;

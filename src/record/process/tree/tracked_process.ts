@@ -1,6 +1,6 @@
-import { hasEnded, type ProcessStat } from "../../linux/index.js";
-import type { TimeMs } from "../../model/base/units.js";
-import type { SeriesRow } from "../../recording/batches.js";
+import { hasEnded, type ProcessStat } from "../../../linux/index.js";
+import type { TimeMs } from "../../../model/base/units.js";
+import type { SeriesRow } from "../../../recording/batches.js";
 import { FigureTurns } from "./figure_turns.js";
 
 /** A process that counted as alive at the last poll. */
