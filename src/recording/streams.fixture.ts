@@ -29,6 +29,8 @@ export interface StreamPlan {
   readonly figures?: Readonly<Partial<Record<Metric, readonly (readonly [number, number])[]>>>;
   /** Figures of a child process that lives throughout. */
   readonly ofChild?: Readonly<Partial<Record<Metric, readonly (readonly [number, number])[]>>>;
+  /** Of the child's end; left out: it still runs. */
+  readonly childEndedAfterMs?: number;
   /** Profiles (profile.fixture.ts) at so many ms after the start. */
   readonly profiles?: readonly (readonly [number, string])[];
   /** The profiles are of the recorded program; left out: of another process of the recording. */
@@ -90,7 +92,9 @@ export function streamBytes(plan: StreamPlan): Buffer {
   ]);
   if (plan.ofChild !== undefined) {
     const child = { ...process, series: 1, pid: pid + 100_000, parentPid: pid };
-    writer.processes(startedMs, [{ ...child, profiled: false, startedMs, endedMs: null }]);
+    const after = plan.childEndedAfterMs;
+    const endedMs = after === undefined ? null : startedMs + after;
+    writer.processes(startedMs, [{ ...child, profiled: false, startedMs, endedMs }]);
   }
   const builder = new ProfileTablesBuilder();
   const snapshots = (plan.profiles ?? []).map(([afterMs, text]) => [afterMs, text] as const);

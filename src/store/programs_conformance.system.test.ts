@@ -48,6 +48,21 @@ describeStores(environment, (tested) => {
     expect(lives[1]).toMatchObject({ exitCode: 0, killsMs: [], fragmentation: null });
   });
 
+  it("counts the processes of an instance that run, or all of one that has ended", async () => {
+    const rss = [0, 10, 20].map((minutes) => [minutes * MINUTE, MIB] as const);
+    const plan = { service: "shop", startedMs: START, rss, ofChild: { rssBytes: rss } };
+    await give({ ...plan, pid: 1 });
+    await give({ ...plan, pid: 2, childEndedAfterMs: MINUTE });
+    await give({ ...plan, pid: 3, childEndedAfterMs: MINUTE, endedAfterMs: 20 * MINUTE });
+    const { instances } = present(await store.service("shop", window, 4));
+    const counts = instances.map(({ pid, processes }) => [pid, processes] as const);
+    expect(counts.sort(([a], [b]) => a - b)).toEqual([
+      [1, 2],
+      [2, 1],
+      [3, 2],
+    ]);
+  });
+
   it("gives a service the verdict of an instance whose growth could not be measured", async () => {
     const stream = await give({ service: "shop", pid: 1, startedMs: START, rss: [[0, MIB]] });
     const none = { growthBytesPerHour: 0, limitBytes: 0, msToLimit: 0, confidence: 1, holders: [] };

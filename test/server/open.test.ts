@@ -3,7 +3,7 @@ import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { ServicesJson } from "../../src/model/documents/fleet_document.js";
+import type { ServiceJson, ServicesJson } from "../../src/model/documents/fleet_document.js";
 import { launchBrowser } from "../browser.js";
 import { anyInterpreter } from "../environment.js";
 import { execute, removeScratch, scratch, tidemark, until } from "../run.js";
@@ -91,6 +91,25 @@ test("a recording from years ago is shown whole", async () => {
   await expect.poll(() => page.locator("body").innerText()).toMatch(/159 MiB/);
   expect(complaints).toEqual([]);
   await page.close();
+});
+
+test("a recording that another one replaces while it is followed is named, and stays as it was", async () => {
+  const folder = scratch();
+  writeFileSync(join(folder, "app.py"), "kept = [bytearray(1 << 20) for _ in range(20)]\n");
+  const record = ["run", "-o", "app.tidemark", "--", anyInterpreter().path, "app.py"];
+  expect((await execute([tidemark, ...record], { cwd: folder })).status).toBe(0);
+  server = await startServing(["open", "app.tidemark"], { cwd: folder, env: { TMPDIR: folder } });
+  const { origin } = new URL(server.url);
+  const instances = async () => {
+    const { body } = await ask(`${origin}/api/v1/service?name=app`);
+    return (body as ServiceJson).instances.map(({ stream, rssBytes }) => ({ stream, rssBytes }));
+  };
+  const before = await instances();
+  expect((await execute([tidemark, ...record], { cwd: folder })).status).toBe(0);
+  await expect
+    .poll(server.said)
+    .toMatch(/app\.tidemark: another file took its place; open it again to see that one/);
+  expect(await instances()).toEqual(before);
 });
 
 test("what is no recording is refused in one line, and leaves nothing behind", async () => {

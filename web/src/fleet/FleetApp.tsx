@@ -6,7 +6,7 @@ import { useTheme } from "../theme/theme.js";
 import { ActionsPage } from "./ActionsPage.js";
 import { AlertsPage } from "./AlertsPage.js";
 import { ArtifactPage, ArtifactsPage } from "./ArtifactsPage.js";
-import { NotFound, TokenNeeded } from "./frame/api.js";
+import { Refused } from "./frame/api.js";
 import { NowContext, useLiveNow } from "./frame/live.js";
 import { IngestPage } from "./IngestPage.js";
 import { InstancePage } from "./InstancePage.js";
@@ -18,8 +18,7 @@ import { VerdictsPage } from "./VerdictsPage.js";
 const client = new QueryClient({
   defaultOptions: {
     queries: {
-      retry: (failures, error) =>
-        !(error instanceof TokenNeeded || error instanceof NotFound) && failures < 2,
+      retry: (failures, error) => !(error instanceof Refused) && failures < 2,
       refetchOnWindowFocus: false,
     },
   },

@@ -197,7 +197,8 @@ async function instancesFrom(
   newest: ReadonlyMap<bigint, readonly number[]>,
 ): Promise<Instance[]> {
   const rows = await database.query(
-    `SELECT root.*, reported.file_ms, processes.n AS processes,
+    `SELECT root.*, reported.file_ms,
+      CASE WHEN root.ended_ms = 0 THEN processes.running ELSE processes.n END AS processes,
       v.kind, v.confidence, v.summary, v.growth, v.limit_bytes AS verdict_limit, v.ms_to_limit
     FROM series root JOIN (
         SELECT series_id, max(file_ms) AS file_ms FROM (
@@ -207,7 +208,9 @@ async function instancesFrom(
           WHERE s.series_id = s.root_id AND s.ended_ms >= $start_ms AND s.ended_ms < $end_ms
             AND list_contains(s.label_keys, '${SOURCE_LABEL}') AND (${sql}))
         GROUP BY series_id) reported USING (series_id)
-      LEFT JOIN (SELECT root_id, count(*) AS n FROM series GROUP BY root_id) processes
+      LEFT JOIN (
+        SELECT root_id, count(*) AS n, count(*) FILTER (ended_ms = 0) AS running
+        FROM series GROUP BY root_id) processes
         ON processes.root_id = root.series_id
       LEFT JOIN verdicts v ON v.stream = root.stream
     ORDER BY root.started_ms, root.series_id`,
