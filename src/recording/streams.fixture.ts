@@ -31,7 +31,7 @@ export interface StreamPlan {
   readonly ofChild?: Readonly<Partial<Record<Metric, readonly (readonly [number, number])[]>>>;
   /** Of the child's end; left out: it still runs. */
   readonly childEndedAfterMs?: number;
-  /** Profiles (profile.fixture.ts) at so many ms after the start. */
+  /** Profiles (profile.fixture.ts) at so many ms after the start; one at the program's end is its last. */
   readonly profiles?: readonly (readonly [number, string])[];
   /** The profiles are of the recorded program; left out: of another process of the recording. */
   readonly isProfiledItself?: true;
@@ -124,7 +124,8 @@ export function streamBytes(plan: StreamPlan): Buffer {
       const processes = made.processes.map((each) => ({ ...each, startedMs }));
       const profile = plan.isProfiledItself === true ? { ...made, processes } : made;
       const cohorts = [timeMs - 500, timeMs];
-      writer.snapshot(profile, { ...profile, timeMs, cohorts }, { kind: "poll", agent: AGENT });
+      const kind = afterMs === plan.endedAfterMs ? "end" : "poll";
+      writer.snapshot(profile, { ...profile, timeMs, cohorts }, { kind, agent: AGENT });
     }
   }
   const lastMs = startedMs + (plan.rss?.at(-1)?.[0] ?? 0);

@@ -241,7 +241,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     server.headersTimeout = HEADERS_MS;
     server.keepAliveTimeout = IDLE_MS;
     const address = await startListening(server, listen);
-    const retaining = keepTidy({ store, files, artifacts, clock, folder }, () => limits, {
+    const retaining = keepTidy({ store, files, ingest, artifacts, clock, folder }, () => limits, {
       warn,
       info: (text) => log.info(text),
     });

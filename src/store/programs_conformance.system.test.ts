@@ -63,6 +63,34 @@ describeStores(environment, (tested) => {
     ]);
   });
 
+  it("knows which instances ran in a window of the past, also between two of their readings", async () => {
+    const rss = [0, 4, 8].map((minutes) => [minutes * MINUTE, MIB] as const);
+    await give({ service: "shop", pid: 1, startedMs: START, rss, endedAfterMs: 10 * MINUTE });
+    const at = async (from: number, to: number) => {
+      const past = { startMs: START + from * MINUTE, endMs: START + to * MINUTE };
+      return (await store.services(past, 4)).services.map((row) => [
+        row.instances,
+        row.endedInstances,
+        row.rssBytes,
+      ]);
+    };
+    expect(await at(0, 9)).toEqual([[1, 0, MIB]]);
+    expect(await at(5, 6)).toEqual([[1, 0, MIB]]);
+    expect(await at(5, 60)).toEqual([[0, 1, 0]]);
+    expect(await at(11, 12)).toEqual([]);
+  });
+
+  it("does not take services for parts of one process", async () => {
+    const rss = [[0, MIB]] as const;
+    await give({ service: "cart", pid: 1, startedMs: START, rss });
+    await give({ service: "shop", pid: 1, startedMs: START + 1, recordedAfterMs: 5_000, rss });
+    const { services } = await store.services({ startMs: START, endMs: START + MINUTE }, 4);
+    expect(services.map(({ service, instances }) => [service, instances])).toEqual([
+      ["cart", 1],
+      ["shop", 1],
+    ]);
+  });
+
   it("gives a service the verdict of an instance whose growth could not be measured", async () => {
     const stream = await give({ service: "shop", pid: 1, startedMs: START, rss: [[0, MIB]] });
     const none = { growthBytesPerHour: 0, limitBytes: 0, msToLimit: 0, confidence: 1, holders: [] };

@@ -186,7 +186,11 @@ async function instancesIn(
   window: Window,
   of: OfPrograms,
 ): Promise<Instance[]> {
-  return instancesFrom(database, window, of, await newestOf(database, window, of));
+  // In a short window, there may be no reading; the one before it is valid.
+  const startMs = Math.min(window.startMs, Math.max(0, window.endMs - CARRY_MS));
+  const newest = await newestOf(database, { ...window, startMs }, of);
+  const instances = await instancesFrom(database, window, of, newest);
+  return instances.filter(({ row: { endedMs } }) => (endedMs ?? FAR_MS) >= window.startMs);
 }
 
 /** `newest`: what they reported (readings.ts), by series. */
@@ -224,9 +228,9 @@ async function instancesFrom(
 
 /** Of the recordings of one process, only the last one may run; the others are marked. */
 function withoutContinued(instances: readonly Instance[]): Instance[] {
-  const partOf = ({ row, recordedMs }: Instance) => {
+  const partOf = ({ service, row, recordedMs }: Instance) => {
     const { host, pod, container, pid, startedMs, lastSeenMs: lastMs } = row;
-    return { host, pod, container, pid, startedMs, recordedMs, lastMs };
+    return { service, host, pod, container, pid, startedMs, recordedMs, lastMs };
   };
   return byProcess(instances, partOf).flatMap((parts) =>
     parts.map((part, at): Instance => {
@@ -259,7 +263,8 @@ function instanceOf(row: Rows[number], figures: readonly number[], { endMs }: Wi
   return {
     service: text("service"),
     recordedMs: number("recorded_ms"),
-    isRunning: ended === 0 && lastSeenMs >= Math.min(endMs, Date.now()) - CARRY_MS,
+    isRunning:
+      (ended === 0 || ended >= endMs) && lastSeenMs >= Math.min(endMs, Date.now()) - CARRY_MS,
     row: {
       stream: text("stream"),
       version: text("version"),

@@ -153,7 +153,13 @@ export class StreamRows {
     if (item.kind === "metrics") {
       this.#writeMetrics(item.batch, isOnDay);
     } else if (item.kind === "profile" && isOnDay(item.profile.timeMs)) {
-      this.#sampleRows().addIfChanged(item.profile);
+      const rows = this.#sampleRows();
+      // No later profile includes what the last one says was allocated.
+      if (item.about.kind === "end") {
+        rows.addProfile(item.profile);
+      } else {
+        rows.addIfChanged(item.profile);
+      }
     } else if (item.kind === "end") {
       this.#writeExit(item.end, isOnDay);
     } else if (item.kind === "events") {
