@@ -233,6 +233,19 @@ describeStores(environment, (tested) => {
     expect(total(await profile("job"), "allocatedBytes")).toBeCloseTo(80_000_000, 3);
   });
 
+  it("has the live bytes of a program that a shell became", async () => {
+    await give({
+      service: "shop",
+      ...{ pid: 1, startedMs: START, isProfiledItself: true, wasShell: true },
+      rss: [[0, 3 * MIB]],
+      profiles: [[0, `main;load ${2 * MIB} variance=1`]],
+    });
+    const [gauges] = await store.versionGauges(START + MINUTE);
+    expect(gauges).toMatchObject({ liveBytes: 2 * MIB, profiledInstances: 1 });
+    const held = await profile("shop", { over: "reported" });
+    expect(total(held, "liveBytes")).toBeCloseTo(2 * MIB, 3);
+  });
+
   it("changes nothing when a stream is written again, also after a restart", async () => {
     const plan: StreamPlan = {
       service: "shop",

@@ -1,5 +1,5 @@
 /** `tidemark open REC`: one recording in the browser. */
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -96,8 +96,11 @@ test("a recording from years ago is shown whole", async () => {
 test("a recording that another one replaces while it is followed is named, and stays as it was", async () => {
   const folder = scratch();
   writeFileSync(join(folder, "app.py"), "kept = [bytearray(1 << 20) for _ in range(20)]\n");
-  const record = ["run", "-o", "app.tidemark", "--", anyInterpreter().path, "app.py"];
-  expect((await execute([tidemark, ...record], { cwd: folder })).status).toBe(0);
+  const record = async (name: string) => {
+    const words = ["run", "-o", name, "--", anyInterpreter().path, "app.py"];
+    expect((await execute([tidemark, ...words], { cwd: folder })).status).toBe(0);
+  };
+  await record("app.tidemark");
   server = await startServing(["open", "app.tidemark"], { cwd: folder, env: { TMPDIR: folder } });
   const { origin } = new URL(server.url);
   const instances = async () => {
@@ -105,7 +108,8 @@ test("a recording that another one replaces while it is followed is named, and s
     return (body as ServiceJson).instances.map(({ stream, rssBytes }) => ({ stream, rssBytes }));
   };
   const before = await instances();
-  expect((await execute([tidemark, ...record], { cwd: folder })).status).toBe(0);
+  await record("other.tidemark");
+  renameSync(join(folder, "other.tidemark"), join(folder, "app.tidemark"));
   await expect
     .poll(server.said)
     .toMatch(/app\.tidemark: another file took its place; open it again to see that one/);

@@ -264,7 +264,7 @@ function instanceOf(row: Rows[number], figures: readonly number[], { endMs }: Wi
     service: text("service"),
     recordedMs: number("recorded_ms"),
     isRunning:
-      (ended === 0 || ended >= endMs) && lastSeenMs >= Math.min(endMs, Date.now()) - CARRY_MS,
+      (ended === 0 || ended > endMs) && lastSeenMs >= Math.min(endMs, Date.now()) - CARRY_MS,
     row: {
       stream: text("stream"),
       version: text("version"),

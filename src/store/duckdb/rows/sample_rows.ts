@@ -241,13 +241,20 @@ export class SampleRows {
       : Math.max(SHORTEST_CARRY_MS, CARRY_SHARE * (timeMs - recordedMs));
     const durationMs =
       isReceived || this.#lastMs === null ? profile.durationMs : timeMs - this.#lastMs;
+    const sums = new Map<bigint, SampleTotals>();
+    owners.forEach(({ profileId }, process) => {
+      const { liveBytes, allocatedBytes } = itemAt(totals, process);
+      const sum = sums.get(profileId) ?? { liveBytes: 0, allocatedBytes: 0 };
+      sum.liveBytes += liveBytes;
+      sum.allocatedBytes += allocatedBytes;
+      sums.set(profileId, sum);
+    });
     owners.forEach(({ seriesId, profileId }, process) => {
+      // A process that became another program by exec is there several times.
       if (this.#profileIds.has(profileId)) {
         return;
       }
       this.#profileIds.add(profileId);
-      const { liveBytes, allocatedBytes } = itemAt(totals, process);
-      const { periodBytes } = itemAt(processes, process);
       this.#add(
         "profiles",
         profileId,
@@ -255,9 +262,9 @@ export class SampleRows {
         whole(timeMs),
         whole(durationMs),
         "heap",
-        periodBytes,
-        liveBytes,
-        allocatedBytes,
+        itemAt(processes, process).periodBytes,
+        sums.get(profileId)?.liveBytes ?? 0,
+        sums.get(profileId)?.allocatedBytes ?? 0,
         itemAt(stored, process).profileId,
         whole(carryMs),
       );
