@@ -101,8 +101,8 @@ static int seize(const struct held *held, pid_t tid, long *tracer) {
         untraced = *tracer > 0 ? 0 : untraced + 1;
         if (why != EPERM || untraced == SEIZE_TRIES || (*tracer > 0 && now_us() >= deadline))
             return why;
-        if (*tracer > 0)
-            nanosleep(&(struct timespec){.tv_nsec = TRACER_CHECK_NS}, NULL);
+        /* Otherwise both could keep step: it traces the task at each try, and has let it go at each look. */
+        nanosleep(&(struct timespec){.tv_nsec = TRACER_CHECK_NS}, NULL);
     }
 }
 

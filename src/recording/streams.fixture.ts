@@ -29,10 +29,14 @@ export interface StreamPlan {
   readonly figures?: Readonly<Partial<Record<Metric, readonly (readonly [number, number])[]>>>;
   /** Figures of a child process that lives throughout. */
   readonly ofChild?: Readonly<Partial<Record<Metric, readonly (readonly [number, number])[]>>>;
-  /** Profiles (profile.fixture.ts) at so many ms after the start. */
+  /** Of the child's end; left out: it still runs. */
+  readonly childEndedAfterMs?: number;
+  /** Profiles (profile.fixture.ts) at so many ms after the start; one at the program's end is its last. */
   readonly profiles?: readonly (readonly [number, string])[];
   /** The profiles are of the recorded program; left out: of another process of the recording. */
   readonly isProfiledItself?: true;
+  /** The program's process was a shell first, which became the program by exec. */
+  readonly wasShell?: true;
   /** Of its end, after the start; left out: it still runs. */
   readonly endedAfterMs?: number;
   /** null: its end was not seen. Left out: 0. */
@@ -50,6 +54,17 @@ export interface StreamPlan {
 /** A file describes a program that has ended. */
 function endedMsOf({ importedFrom, startedMs, endedAfterMs = 0 }: StreamPlan): TimeMs | null {
   return importedFrom === undefined ? null : startedMs + endedAfterMs;
+}
+
+/** The same in the second program of its process. */
+function afterShell(profile: ReturnType<typeof profileOf>): typeof profile {
+  const { processes, threads, sites } = profile;
+  return {
+    ...profile,
+    processes: [...processes.map((each) => ({ ...each, command: ["sh"] })), ...processes],
+    threads: threads.map((each) => ({ ...each, process: each.process + processes.length })),
+    sites: { ...sites, process: sites.process.map((each) => each + processes.length) },
+  };
 }
 
 /** The bytes of a recording. */
@@ -90,7 +105,9 @@ export function streamBytes(plan: StreamPlan): Buffer {
   ]);
   if (plan.ofChild !== undefined) {
     const child = { ...process, series: 1, pid: pid + 100_000, parentPid: pid };
-    writer.processes(startedMs, [{ ...child, profiled: false, startedMs, endedMs: null }]);
+    const after = plan.childEndedAfterMs;
+    const endedMs = after === undefined ? null : startedMs + after;
+    writer.processes(startedMs, [{ ...child, profiled: false, startedMs, endedMs }]);
   }
   const builder = new ProfileTablesBuilder();
   const snapshots = (plan.profiles ?? []).map(([afterMs, text]) => [afterMs, text] as const);
@@ -118,9 +135,11 @@ export function streamBytes(plan: StreamPlan): Buffer {
     } else {
       const made = profileOf(text.replace(/$/gm, ` pid=${pid}`), builder);
       const processes = made.processes.map((each) => ({ ...each, startedMs }));
-      const profile = plan.isProfiledItself === true ? { ...made, processes } : made;
+      const own = plan.isProfiledItself === true ? { ...made, processes } : made;
+      const profile = plan.wasShell === true ? afterShell(own) : own;
       const cohorts = [timeMs - 500, timeMs];
-      writer.snapshot(profile, { ...profile, timeMs, cohorts }, { kind: "poll", agent: AGENT });
+      const kind = afterMs === plan.endedAfterMs ? "end" : "poll";
+      writer.snapshot(profile, { ...profile, timeMs, cohorts }, { kind, agent: AGENT });
     }
   }
   const lastMs = startedMs + (plan.rss?.at(-1)?.[0] ?? 0);

@@ -1,5 +1,7 @@
 /** Backups as `tidemark serve --backup` and `--restore` make them. */
+import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { fileNotFound } from "../model/errors/errors.js";
 import {
   type BackupOutcome,
   backUp,
@@ -14,6 +16,9 @@ import { requestBackup } from "./control.js";
  * Throws TidemarkError. */
 export async function backUpStore(name: string, target: string): Promise<BackupOutcome> {
   const source = storeFolder(name);
+  if (!existsSync(source)) {
+    throw fileNotFound(source, "store");
+  }
   // The server has another working folder.
   const byServer = await requestBackup(source, resolve(target));
   if (byServer !== null) {

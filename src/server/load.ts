@@ -15,6 +15,8 @@ const FOLLOW_MS: Millis = 1_000;
 export interface Loaded {
   readonly stream: string;
   readonly bytes: Bytes;
+  /** Follow, but are no whole frames. */
+  readonly otherBytes: Bytes;
 }
 
 /**
@@ -34,11 +36,22 @@ export async function loadRecording(
     throw code === "ENOENT" ? fileNotFound(path, "recording") : fileUnusable(path, "read", message);
   }
   try {
-    if (!fstatSync(descriptor).isFile()) {
+    const file = fstatSync(descriptor);
+    if (!file.isFile()) {
       throw fileUnusable(path, "read", "it is not a regular file");
     }
+    if (before !== undefined && file.size === before.bytes + before.otherBytes) {
+      return before;
+    }
     const read = (offset: number, length: number) => readAt(descriptor, offset, length);
-    const stream = before?.stream ?? streamOf(read(0, CHUNK_BYTES), path);
+    const stream = streamOf(read(0, CHUNK_BYTES), path);
+    if (before !== undefined && (stream !== before.stream || file.size < before.bytes)) {
+      throw fileUnusable(
+        path,
+        "read",
+        "another file took its place; open it again to see that one",
+      );
+    }
     for (let offset = before?.bytes ?? 0; ; ) {
       let chunk = read(offset, CHUNK_BYTES);
       let whole = wholeFrames(chunk, offset, path);
@@ -47,7 +60,7 @@ export async function loadRecording(
         whole = wholeFrames(chunk, offset, path);
       }
       if (whole === 0) {
-        return { stream, bytes: offset };
+        return { stream, bytes: offset, otherBytes: Math.max(0, file.size - offset) };
       }
       const { status, answer } = await ingest.accept(stream, offset, chunk.subarray(0, whole));
       if (status !== 200) {
@@ -86,7 +99,7 @@ export function followRecordings(
           followed.set(path, await loadRecording(path, ingest, before));
         } catch (error) {
           followed.delete(path);
-          warn(`${path} is not read any further: ${reasonOf(error).message}`);
+          warn(`what follows in a recording is not shown: ${reasonOf(error).message}`);
         }
       }
     }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createAdaptorServer } from "@hono/node-server";
 import pino from "pino";
 import { reportDocument } from "../inspect/recorded/index.js";
+import { formatBytes } from "../model/base/numbers.js";
 import type { Millis, TimeMs } from "../model/base/units.js";
 import { badUsage, nothingThere } from "../model/errors/errors.js";
 import { reasonOf } from "../model/errors/reason.js";
@@ -150,13 +151,18 @@ export async function serve(options: ServeOptions): Promise<void> {
       say(line);
     }
     const senders = new SenderStreams(ingest, files);
-    senders.recover();
+    await senders.recover();
     const endDemo = options.demo ? await fillWithDemo(ingest, options) : () => {};
     const loaded = new Map<string, Loaded>();
     for (const path of options.load) {
       const recording = await loadRecording(path, ingest);
       loaded.set(path, recording);
       say(`loaded ${path} as stream ${recording.stream}`);
+      if (recording.otherBytes > 0) {
+        say(
+          `${formatBytes(recording.otherBytes)} of ${path} could not be read: it is damaged from byte ${recording.bytes} on, or still being written`,
+        );
+      }
     }
     await ingest.flush();
     const forecasts = new ForecastBook(folder, warn);
@@ -235,7 +241,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     server.headersTimeout = HEADERS_MS;
     server.keepAliveTimeout = IDLE_MS;
     const address = await startListening(server, listen);
-    const retaining = keepTidy({ store, files, artifacts, clock, folder }, () => limits, {
+    const retaining = keepTidy({ store, files, ingest, artifacts, clock, folder }, () => limits, {
       warn,
       info: (text) => log.info(text),
     });

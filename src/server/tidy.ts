@@ -3,6 +3,7 @@ import type { Bytes, Millis } from "../model/base/units.js";
 import { reasonOf } from "../model/errors/reason.js";
 import type { Retention, Store, StreamFiles } from "../store/index.js";
 import type { ArtifactFiles } from "./artifacts/artifact_files.js";
+import type { Ingest } from "./ingest/ingest.js";
 import { keepTime } from "./ingest/known_time.js";
 import type { SteadyClock } from "./ingest/steady_clock.js";
 
@@ -22,12 +23,14 @@ export function keepTidy(
   {
     store,
     files,
+    ingest,
     artifacts,
     clock,
     folder,
   }: {
     store: Store;
     files: StreamFiles;
+    ingest: Ingest;
     artifacts: ArtifactFiles;
     clock: SteadyClock;
     folder: string;
@@ -57,7 +60,7 @@ export function keepTidy(
       for (const file of streams) {
         // Half of the limit is for the recordings, half for the database.
         if (file.changedMs < nowMs - Math.min(keepMs, keepRecordingsMs) || bytes > mostBytes / 2) {
-          files.remove(file.stream);
+          await ingest.remove(file.stream);
           bytes -= file.bytes;
         }
       }

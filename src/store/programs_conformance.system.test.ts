@@ -48,6 +48,49 @@ describeStores(environment, (tested) => {
     expect(lives[1]).toMatchObject({ exitCode: 0, killsMs: [], fragmentation: null });
   });
 
+  it("counts the processes of an instance that run, or all of one that has ended", async () => {
+    const rss = [0, 10, 20].map((minutes) => [minutes * MINUTE, MIB] as const);
+    const plan = { service: "shop", startedMs: START, rss, ofChild: { rssBytes: rss } };
+    await give({ ...plan, pid: 1 });
+    await give({ ...plan, pid: 2, childEndedAfterMs: MINUTE });
+    await give({ ...plan, pid: 3, childEndedAfterMs: MINUTE, endedAfterMs: 20 * MINUTE });
+    const { instances } = present(await store.service("shop", window, 4));
+    const counts = instances.map(({ pid, processes }) => [pid, processes] as const);
+    expect(counts.sort(([a], [b]) => a - b)).toEqual([
+      [1, 2],
+      [2, 1],
+      [3, 2],
+    ]);
+  });
+
+  it("knows which instances ran in a window of the past, also between two of their readings", async () => {
+    const rss = [0, 4, 8].map((minutes) => [minutes * MINUTE, MIB] as const);
+    await give({ service: "shop", pid: 1, startedMs: START, rss, endedAfterMs: 10 * MINUTE });
+    const at = async (from: number, to: number) => {
+      const past = { startMs: START + from * MINUTE, endMs: START + to * MINUTE };
+      return (await store.services(past, 4)).services.map((row) => [
+        row.instances,
+        row.endedInstances,
+        row.rssBytes,
+      ]);
+    };
+    expect(await at(0, 9)).toEqual([[1, 0, MIB]]);
+    expect(await at(5, 6)).toEqual([[1, 0, MIB]]);
+    expect(await at(5, 60)).toEqual([[0, 1, 0]]);
+    expect(await at(11, 12)).toEqual([]);
+  });
+
+  it("does not take services for parts of one process", async () => {
+    const rss = [[0, MIB]] as const;
+    await give({ service: "cart", pid: 1, startedMs: START, rss });
+    await give({ service: "shop", pid: 1, startedMs: START + 1, recordedAfterMs: 5_000, rss });
+    const { services } = await store.services({ startMs: START, endMs: START + MINUTE }, 4);
+    expect(services.map(({ service, instances }) => [service, instances])).toEqual([
+      ["cart", 1],
+      ["shop", 1],
+    ]);
+  });
+
   it("gives a service the verdict of an instance whose growth could not be measured", async () => {
     const stream = await give({ service: "shop", pid: 1, startedMs: START, rss: [[0, MIB]] });
     const none = { growthBytesPerHour: 0, limitBytes: 0, msToLimit: 0, confidence: 1, holders: [] };

@@ -3,7 +3,7 @@ import { expect, it, vi } from "vitest";
 import { environment } from "../../test/environment.js";
 import { frameName, framesOf } from "../model/profile/frame_text.js";
 import type { StreamPlan } from "../recording/streams.fixture.js";
-import { KeptSums } from "./duckdb/kept_sums.js";
+import { KeptSums } from "./duckdb/kept/kept_sums.js";
 import type { ProfileQuery, Retention, Store } from "./index.js";
 import type { Window } from "./interface/window.js";
 import { DAY, describeStores, HOUR, MIB, MINUTE, partOf, withStore } from "./stores.fixture.js";

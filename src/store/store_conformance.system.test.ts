@@ -223,6 +223,29 @@ describeStores(environment, (tested) => {
     expect(total(merged, "liveBytes")).toBeCloseTo(1048576 + 2048, 3);
   });
 
+  it("counts what a program allocated until its end, although its live memory has not changed", async () => {
+    const held = (allocated: number) => `main;load 1048576 allocated=${allocated} variance=1000000`;
+    await give({
+      service: "job",
+      ...{ pid: 1, startedMs: START, endedAfterMs: 8 * MINUTE },
+      profiles: [1, 4, 8].map((minute) => [minute * MINUTE, held(minute * 10_000_000)] as const),
+    });
+    expect(total(await profile("job"), "allocatedBytes")).toBeCloseTo(80_000_000, 3);
+  });
+
+  it("has the live bytes of a program that a shell became", async () => {
+    await give({
+      service: "shop",
+      ...{ pid: 1, startedMs: START, isProfiledItself: true, wasShell: true },
+      rss: [[0, 3 * MIB]],
+      profiles: [[0, `main;load ${2 * MIB} variance=1`]],
+    });
+    const [gauges] = await store.versionGauges(START + MINUTE);
+    expect(gauges).toMatchObject({ liveBytes: 2 * MIB, profiledInstances: 1 });
+    const held = await profile("shop", { over: "reported" });
+    expect(total(held, "liveBytes")).toBeCloseTo(2 * MIB, 3);
+  });
+
   it("changes nothing when a stream is written again, also after a restart", async () => {
     const plan: StreamPlan = {
       service: "shop",
@@ -413,6 +436,17 @@ describeStores(environment, (tested) => {
     const graph = await store.service("graph", window, 4);
     expect(graph?.instances).toMatchObject([{ source: "objgraph" }]);
     expect(graph?.instances[0]).not.toHaveProperty("liveBytes");
+  });
+
+  it("stores values and names of labels that are cut within a character, and the streams of others", async () => {
+    const profiles = [[0, `main;load ${MIB} variance=1`]] as const;
+    const labels = { note: "a\ud800b", "na\udc00me": "c" };
+    await give({ service: "odd", pid: 1, startedMs: START, labels, profiles });
+    await give({ service: "shop", pid: 2, startedMs: START, labels: { note: "d" }, profiles });
+    const all = { ...window, matchers: [] };
+    expect(await store.labelValues("note", all)).toEqual(["a\ufffdb", "d"]);
+    expect(await store.labelNames(all)).toContain("na\ufffdme");
+    expect(await store.labelValues("service_name", all)).toEqual(["odd", "shop"]);
   });
 
   it("keeps the first values of a label, and counts the rest as one", async () => {

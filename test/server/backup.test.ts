@@ -189,6 +189,11 @@ describe("a stopped server", () => {
     expect((await serve(...store("data"), "--backup", "copy")).status).toBe(0);
     await refused(/is not empty/, ...store("data"), "--backup", "copy");
     await refused(/is not empty/, ...store("data"), "--restore", "copy");
+    await refused(/no such store: .*misspelled/, ...store("misspelled"), "--backup", "other");
+    expect([existsSync(join(folder, "misspelled")), existsSync(join(folder, "other"))]).toEqual([
+      false,
+      false,
+    ]);
     await refused(/into the folder of the store/, ...store("data"), "--backup", "data/copy");
     await refused(/cannot be combined/, ...store("x"), "--restore", "copy", "--backup", "copy");
     await refused(/no .*list of the backup/s, ...store("x"), "--restore", "data");

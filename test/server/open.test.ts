@@ -1,9 +1,9 @@
 /** `tidemark open REC`: one recording in the browser. */
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import type { ServicesJson } from "../../src/model/documents/fleet_document.js";
+import type { ServiceJson, ServicesJson } from "../../src/model/documents/fleet_document.js";
 import { launchBrowser } from "../browser.js";
 import { anyInterpreter } from "../environment.js";
 import { execute, removeScratch, scratch, tidemark, until } from "../run.js";
@@ -91,6 +91,29 @@ test("a recording from years ago is shown whole", async () => {
   await expect.poll(() => page.locator("body").innerText()).toMatch(/159 MiB/);
   expect(complaints).toEqual([]);
   await page.close();
+});
+
+test("a recording that another one replaces while it is followed is named, and stays as it was", async () => {
+  const folder = scratch();
+  writeFileSync(join(folder, "app.py"), "kept = [bytearray(1 << 20) for _ in range(20)]\n");
+  const record = async (name: string) => {
+    const words = ["run", "-o", name, "--", anyInterpreter().path, "app.py"];
+    expect((await execute([tidemark, ...words], { cwd: folder })).status).toBe(0);
+  };
+  await record("app.tidemark");
+  server = await startServing(["open", "app.tidemark"], { cwd: folder, env: { TMPDIR: folder } });
+  const { origin } = new URL(server.url);
+  const instances = async () => {
+    const { body } = await ask(`${origin}/api/v1/service?name=app`);
+    return (body as ServiceJson).instances.map(({ stream, rssBytes }) => ({ stream, rssBytes }));
+  };
+  const before = await instances();
+  await record("other.tidemark");
+  renameSync(join(folder, "other.tidemark"), join(folder, "app.tidemark"));
+  await expect
+    .poll(server.said)
+    .toMatch(/app\.tidemark: another file took its place; open it again to see that one/);
+  expect(await instances()).toEqual(before);
 });
 
 test("what is no recording is refused in one line, and leaves nothing behind", async () => {

@@ -43,7 +43,10 @@ export function buildCommand(): Command {
 const FOREVER_MS: Millis = 100 * 365 * 86_400_000;
 
 async function open(path: string, options: OpenOptions): Promise<void> {
-  openRecordingAt(path);
+  const { damage, missing } = openRecordingAt(path);
+  if (damage !== null && missing !== null && options.quiet !== true) {
+    printNote(missing);
+  }
   const folder = mkdtempSync(join(tmpdir(), "tidemark-open-"));
   try {
     await withInterrupt((until) =>

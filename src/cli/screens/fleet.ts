@@ -131,15 +131,11 @@ function verdictText({ verdict, instances }: ServiceRowJson): string {
 }
 
 function picture(values: readonly (number | null)[]): string {
-  const numbers = values.map((value) => value ?? Number.NaN);
-  const first = numbers.findIndex((value) => !Number.isNaN(value));
-  return first < 0
-    ? ""
-    : sparkline(
-        numbers.map((_, step) => step),
-        numbers.map((value) => (Number.isNaN(value) ? 0 : value)),
-        SPARKLINE_COLUMNS,
-      );
+  return sparkline(
+    values.map((_, step) => step),
+    values.map((value) => value ?? Number.NaN),
+    SPARKLINE_COLUMNS,
+  );
 }
 
 function printMore(screen: Screen, leftOut: number): void {

@@ -72,11 +72,12 @@ describe("pictures", () => {
     expect(bar(7, 4)).toBe("████");
   });
 
-  it("keeps a short peak and bridges gaps", () => {
+  it("keeps a short peak, bridges times without a reading, and leaves missing readings blank", () => {
+    const times = [0, 1, 2, 3, 4, 5, 6, 7];
     const values = [1, 1, 8, 1, Number.NaN, Number.NaN, 1, 4];
-    const drawn = sparkline([0, 1, 2, 3, 4, 5, 6, 7], values, 4);
-    expect(drawn).toHaveLength(4);
-    expect(drawn).toContain("█");
+    expect(sparkline(times, values, 4)).toBe("▁█ ▄");
+    expect(sparkline([0, 1, 6, 7], [1, 8, 1, 4], 4)).toBe("███▄");
+    expect(sparkline([0, 1, 2, 3], [Number.NaN, Number.NaN, 4, 8], 4)).toBe("  ▄█");
     expect(sparkline([], [], 10)).toBe("");
     expect(sparkline([5], [3], 10)).toBe("█");
   });

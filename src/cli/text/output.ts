@@ -199,7 +199,8 @@ const LEVELS = "▁▂▃▄▅▆▇█";
 
 /**
  * Draws readings over time as one line of at most `width` columns. Each column shows the highest reading of its
- * time, so that a short peak stays visible. Gaps repeat the previous column.
+ * time, so that a short peak stays visible. A column without a time repeats the previous one; one whose readings are missing (NaN)
+ * is blank.
  */
 export function sparkline(
   timesMs: ArrayLike<number>,
@@ -211,25 +212,25 @@ export function sparkline(
   if (first === undefined || last === undefined || width < 1) {
     return "";
   }
-  const columns = new Array<number>(Math.min(width, timesMs.length)).fill(Number.NaN);
+  const columns = new Array<number | undefined>(Math.min(width, timesMs.length)).fill(undefined);
   for (let i = 0; i < timesMs.length; i++) {
-    const [timeMs, value] = [timesMs[i], values[i]];
-    if (timeMs === undefined || value === undefined || !Number.isFinite(value)) {
-      continue;
-    }
+    const timeMs = timesMs[i] ?? Number.NaN;
+    const value = values[i] ?? Number.NaN;
     const share = last > first ? (timeMs - first) / (last - first) : 0;
     const column = Math.min(columns.length - 1, Math.floor(share * columns.length));
     const before = columns[column] ?? Number.NaN;
-    columns[column] = Number.isNaN(before) ? value : Math.max(before, value);
+    // The larger one, or the one that is there.
+    columns[column] = value > before || Number.isNaN(before) ? value : before;
   }
-  const highest = Math.max(...columns.filter((value) => !Number.isNaN(value)));
-  let level = 0;
+  const highest = columns.reduce<number>((most, value = 0) => (value > most ? value : most), 0);
+  let drawn = " ";
   return columns
     .map((value) => {
-      if (!Number.isNaN(value)) {
-        level = highest > 0 ? Math.min(7, Math.floor((value / highest) * 7.999)) : 0;
+      if (value !== undefined) {
+        const level = highest > 0 ? Math.min(7, Math.floor((value / highest) * 7.999)) : 0;
+        drawn = LEVELS[level] ?? " ";
       }
-      return LEVELS[level];
+      return drawn;
     })
     .join("");
 }

@@ -85,6 +85,7 @@ export interface InstanceRowJson {
   /** Of the program and its child processes, at the last reading. */
   rssBytes: Bytes;
   peakRssBytes: Bytes;
+  /** The program and its child processes that run; of a program that has ended, all that it had. */
   processes: number;
   growthBytesPerHour?: number;
   /** 0: none. */

@@ -32,9 +32,10 @@ const LEDGER_EVERY = 36;
 /** What a visitor looks at first has more points. */
 const RECENT_MS: Millis = 2 * HOUR;
 const RECENT_POLL_MS: Millis = 60_000;
+const FIRST_PROFILE_MS: Millis = 5 * 60_000;
+/** Each profile comes when the process is this share older, as the recorder's do, but at least every four hours. */
+const PROFILE_SHARE = 0.12;
 const PROFILE_MS: Millis = 4 * HOUR;
-/** The first profiles come sooner, as those of the recorder do. */
-const FIRST_PROFILES_MS: readonly Millis[] = [5 * 60_000, HOUR];
 const SLICES = 16;
 /** Imports and the first requests. */
 const SETTLED_MS: Millis = 3 * 60_000;
@@ -161,14 +162,12 @@ export class DemoRecorder {
   /** Polls and profiles by their times: the frames of a recording are in order. */
   #recordCourse(untilMs: TimeMs): void {
     const { startMs } = this.#life;
-    const profiles = [...FIRST_PROFILES_MS];
-    for (let ageMs = PROFILE_MS; ageMs < untilMs - startMs; ageMs += PROFILE_MS) {
-      profiles.push(ageMs);
+    const due: Millis[] = [];
+    for (let ageMs = FIRST_PROFILE_MS; ageMs < untilMs - startMs - 1; ) {
+      due.push(ageMs);
+      ageMs += Math.min(PROFILE_MS, PROFILE_SHARE * ageMs);
     }
-    profiles.push(untilMs - startMs - 1);
-    const due = profiles
-      .filter((ageMs) => ageMs > 0 && startMs + ageMs < untilMs)
-      .sort((a, b) => a - b);
+    due.push(untilMs - startMs - 1);
     let rows: MetricRow[] = [];
     let polls = 0;
     let newestMs = startMs;
@@ -202,13 +201,6 @@ export class DemoRecorder {
     const metric = (name: MetricRow["metric"], value: number) => ({
       ...{ timeMs, series: 0, metric: name, value: Math.round(value) },
     });
-    const usage = [metric("treeRssBytes", rssBytes)];
-    if (count % RSS_EVERY === 1) {
-      usage.push(metric("rssBytes", rssBytes));
-    }
-    if (count % LEDGER_EVERY !== 1) {
-      return usage;
-    }
     const live = this.#life.release.sites.map((site) => ({
       site,
       bytes: liveOf(site, this.#life, timeMs),
@@ -217,6 +209,16 @@ export class DemoRecorder {
       live
         .filter(({ site }) => (site.native ?? false) === native)
         .reduce((sum, { bytes }) => sum + bytes, 0);
+    const usage = [
+      metric("treeRssBytes", rssBytes),
+      metric("liveBytes", sumOf(false) + sumOf(true)),
+    ];
+    if (count % RSS_EVERY === 1) {
+      usage.push(metric("rssBytes", rssBytes));
+    }
+    if (count % LEDGER_EVERY !== 1) {
+      return usage;
+    }
     const parts = [
       ["python.used", sumOf(false)],
       ["malloc.used", sumOf(true) + 6 * MIB],

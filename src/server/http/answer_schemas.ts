@@ -344,6 +344,8 @@ export const ANSWER_SCHEMAS = {
         },
         processes: {
           type: "number",
+          description:
+            "The program and its child processes that run; of a program that has ended, all that it had.",
         },
         growthBytesPerHour: {
           type: "number",
@@ -2928,6 +2930,8 @@ export const ANSWER_SCHEMAS = {
         },
         processes: {
           type: "number",
+          description:
+            "The program and its child processes that run; of a program that has ended, all that it had.",
         },
         growthBytesPerHour: {
           type: "number",

@@ -124,6 +124,16 @@ export class Ingest {
     return accepted;
   }
 
+  /** Removes a stream's file. A sender that goes on is asked for the stream from its start. */
+  remove(stream: string): Promise<void> {
+    const { files, store } = this.#options;
+    return this.#inTurn(stream, async () => {
+      files.remove(stream);
+      this.#open.delete(stream);
+      store.forget(stream);
+    });
+  }
+
   /** The dictionaries of a stream, as of its last accepted frame; null: it cannot be read again. */
   tables(stream: string): Promise<ProfileTables | null> {
     return this.#inTurn(

@@ -23,7 +23,7 @@ import { databaseUnusable } from "../../model/errors/server_errors.js";
 import { makeFolder } from "../../recording/frames/make_folder.js";
 import { openInstance, resultOf, rowsOf } from "../duckdb/connection.js";
 import { dayNamed } from "../duckdb/days.js";
-import { KeptSums } from "../duckdb/kept_sums.js";
+import { KeptSums } from "../duckdb/kept/kept_sums.js";
 import type {
   Day,
   DayTable,

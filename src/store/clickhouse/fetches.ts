@@ -13,7 +13,7 @@ import { join } from "node:path";
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
 import type { Bytes } from "../../model/base/units.js";
 import { rowsOf } from "../duckdb/connection.js";
-import { SUMMED } from "../duckdb/kept_sums.js";
+import { SUMMED } from "../duckdb/kept/kept_sums.js";
 import type { DayTable, Need, SampleWeights } from "../duckdb/row_database.js";
 import { TABLES } from "../duckdb/schema.js";
 import type { BesideTable, ClickhouseConnection } from "./connection.js";

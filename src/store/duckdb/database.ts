@@ -21,7 +21,7 @@ import { createDay, createMetaTables } from "./created_tables.js";
 import { copied, removeFile, sizeOf, syncFile } from "./database_files.js";
 import { DayFiles, quoted, schemaNamed } from "./day_files.js";
 import { DayWriter } from "./day_writer.js";
-import { KeptSums } from "./kept_sums.js";
+import { KeptSums } from "./kept/kept_sums.js";
 import {
   type Day,
   type DayTable,

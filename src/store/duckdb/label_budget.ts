@@ -54,8 +54,12 @@ export class LabelBudget {
     return budget;
   }
 
-  /** The value, or {@link OVERFLOW}. */
+  /** The value, or {@link OVERFLOW}. Half characters (lone surrogates), which no database stores, become U+FFFD. */
   accepted(service: string, label: string, value: string): string {
+    return this.#accepted(service.toWellFormed(), label.toWellFormed(), value.toWellFormed());
+  }
+
+  #accepted(service: string, label: string, value: string): string {
     const { values, overflowed } = this.#of(service, label);
     if (values.has(value)) {
       this.#noted?.add(keyOf(service, label, value));

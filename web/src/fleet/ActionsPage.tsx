@@ -1,13 +1,13 @@
 /** What collectors did for services that were short of memory, and what came of it. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { Link, useSearch } from "wouter";
+import { Link } from "wouter";
 import type { ActionJson, ActionsJson } from "../../../src/model/documents/action_document.js";
 import { actionText } from "../../../src/model/documents/action_text.js";
 import { formatBytes, formatWallClock } from "../format/numbers.js";
 import { askActions } from "./frame/api.js";
 import { Frame, Waiting } from "./frame/Frame.js";
 import { useNow } from "./frame/live.js";
-import { serviceAddress } from "./frame/timeRange.js";
+import { serviceAddress, useQueryText } from "./frame/timeRange.js";
 import type { PageProps } from "./ServicesPage.js";
 
 export function ActionsPage({ theme, toggleTheme }: PageProps) {
@@ -52,7 +52,7 @@ function Actions({ document: { actions, limits } }: { document: ActionsJson }) {
 }
 
 function Action({ action }: { action: ActionJson }) {
-  const search = useSearch();
+  const search = useQueryText();
   const { service, version, host, pid, timeMs, state } = action;
   return (
     <article className="fleet-alert" aria-label={`${service}: ${action.what}`}>

@@ -1,12 +1,12 @@
 /** The alerts with line, holder and forecast, and the buttons that acknowledge and silence them. */
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useSearch } from "wouter";
+import { Link } from "wouter";
 import type { AlertJson, AlertsJson } from "../../../src/model/documents/alert_document.js";
 import { formatDuration, formatGrowth, formatWallClock } from "../format/numbers.js";
 import { acknowledge, askAlerts, silence } from "./frame/api.js";
 import { Frame, Waiting } from "./frame/Frame.js";
 import { useNow } from "./frame/live.js";
-import { serviceAddress } from "./frame/timeRange.js";
+import { serviceAddress, useQueryText } from "./frame/timeRange.js";
 import type { PageProps } from "./ServicesPage.js";
 
 const HOUR_MS = 3_600_000;
@@ -101,7 +101,7 @@ function receiverText({ name, acceptedMs, error }: AlertsJson["receivers"][numbe
 }
 
 function Alert({ alert, nowMs }: { alert: AlertJson; nowMs: number }) {
-  const search = useSearch();
+  const search = useQueryText();
   const client = useQueryClient();
   const change = useMutation({
     mutationFn: (act: () => Promise<AlertJson>) => act(),

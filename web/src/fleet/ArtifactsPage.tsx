@@ -1,7 +1,7 @@
 /** What collectors captured of programs: open a recording in the page, download the others. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link, useSearch } from "wouter";
+import { Link } from "wouter";
 import type {
   ArtifactsJson,
   StoredArtifactFileJson,
@@ -13,7 +13,7 @@ import { askArtifactReport, askArtifacts, saveArtifact } from "./frame/api.js";
 import { Frame, Waiting } from "./frame/Frame.js";
 import { useNow } from "./frame/live.js";
 import { SearchField } from "./frame/SearchField.js";
-import { serviceAddress, useAddress } from "./frame/timeRange.js";
+import { serviceAddress, useAddress, useQueryText } from "./frame/timeRange.js";
 import type { PageProps } from "./ServicesPage.js";
 
 const PATH = [["Artifacts", "/artifacts"]] as const;
@@ -101,7 +101,7 @@ function NoArtifacts({ recordings }: Pick<ArtifactsJson, "recordings">) {
 }
 
 function Artifact({ artifact }: { artifact: StoredArtifactJson }) {
-  const search = useSearch();
+  const search = useQueryText();
   const { id, service, version, host, pid, timeMs, reason, lastMoment, files, problems } = artifact;
   return (
     <article className="fleet-alert" aria-label={`${service}: ${reason}`}>

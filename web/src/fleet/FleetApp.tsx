@@ -1,13 +1,14 @@
 /** Which page an address shows. */
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { Route, Switch, useSearch } from "wouter";
+import { Route, Switch } from "wouter";
 import { useTheme } from "../theme/theme.js";
 import { ActionsPage } from "./ActionsPage.js";
 import { AlertsPage } from "./AlertsPage.js";
 import { ArtifactPage, ArtifactsPage } from "./ArtifactsPage.js";
-import { NotFound, TokenNeeded } from "./frame/api.js";
+import { Refused } from "./frame/api.js";
 import { NowContext, useLiveNow } from "./frame/live.js";
+import { useQueryText } from "./frame/timeRange.js";
 import { IngestPage } from "./IngestPage.js";
 import { InstancePage } from "./InstancePage.js";
 import { ServicePage } from "./ServicePage.js";
@@ -18,8 +19,7 @@ import { VerdictsPage } from "./VerdictsPage.js";
 const client = new QueryClient({
   defaultOptions: {
     queries: {
-      retry: (failures, error) =>
-        !(error instanceof TokenNeeded || error instanceof NotFound) && failures < 2,
+      retry: (failures, error) => !(error instanceof Refused) && failures < 2,
       refetchOnWindowFocus: false,
     },
   },
@@ -35,7 +35,7 @@ export function FleetApp() {
 
 /** A name may hold any character, `/` among them: it is a parameter of the address. */
 function Named({ of }: { of: (name: string) => ReactNode }) {
-  return of(new URLSearchParams(useSearch()).get("name") ?? "");
+  return of(new URLSearchParams(useQueryText()).get("name") ?? "");
 }
 
 function Pages() {

@@ -30,8 +30,8 @@ export function decodeFolded(
     withinLimit("samples-per-profile", samples.length + 1);
     const end = format === "lines" ? line.length : line.lastIndexOf(" ");
     const value = format === "lines" ? 1 : Number(line.slice(end + 1));
-    if (end < 0 || !(value >= 0 && Number.isFinite(value))) {
-      malformed("a line of its folded stacks does not end with a number");
+    if (end < 0 || !(value >= 0 && value <= Number.MAX_SAFE_INTEGER)) {
+      malformed("a line of its folded stacks does not end with a number from 0 to 2^53 - 1");
     }
     const names = line.slice(0, end).split(";").reverse();
     withinLimit("stack-depth", names.length);

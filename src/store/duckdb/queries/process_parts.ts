@@ -8,6 +8,8 @@
 import type { Millis, Pid, TimeMs } from "../../../model/base/units.js";
 
 export interface Part {
+  /** Left out: all rows are of one service. */
+  readonly service?: string;
   readonly host: string;
   readonly pod: string;
   readonly container: string;
@@ -56,8 +58,8 @@ function ofOnePid<Row>(rows: readonly Row[], partOf: (row: Row) => Part) {
   const groups = new Map<string, { readonly row: Row; readonly part: Part }[]>();
   for (const row of rows) {
     const part = partOf(row);
-    const { host, pod, container, pid } = part;
-    const name = [pid, host, pod, container].join("\0");
+    const { service, host, pod, container, pid } = part;
+    const name = [pid, service, host, pod, container].join("\0");
     const group = groups.get(name);
     if (group === undefined) {
       groups.set(name, [{ row, part }]);

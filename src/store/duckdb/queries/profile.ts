@@ -6,7 +6,7 @@ import { newSiteTable } from "../../../model/profile/site_columns.js";
 import { ProfileTablesBuilder } from "../../../model/profile/tables_builder.js";
 import type { ProfileQuery, WindowProfile } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
-import { type KeptStack, type KeptSums, type SpanSums, SUMMED } from "../kept_sums.js";
+import { type KeptStack, type KeptSums, type SpanSums, SUMMED } from "../kept/kept_sums.js";
 import type { RowReader, Rows } from "../row_database.js";
 import { selectionSql, selectionValues } from "./gauge.js";
 import { matchersSql } from "./labels.js";

@@ -10,9 +10,9 @@ import type {
 } from "../../../model/documents/fleet_document.js";
 import { MERGED_TIER, TIERS, type Tier } from "../../interface/tiers.js";
 import type { Window } from "../../interface/window.js";
-import { READ } from "../kept_readings.js";
+import { READ } from "../kept/kept_readings.js";
 import type { RowReader, Rows } from "../row_database.js";
-import { SOURCE_LABEL } from "../series_rows.js";
+import { SOURCE_LABEL } from "../rows/series_rows.js";
 import { CARRY_MS, type OfSeries, windowValues, within } from "./gauge.js";
 import { byProcess } from "./process_parts.js";
 import { newestAtOnce, newestOf, type OfPrograms, sparklinesOf } from "./readings.js";
@@ -186,7 +186,11 @@ async function instancesIn(
   window: Window,
   of: OfPrograms,
 ): Promise<Instance[]> {
-  return instancesFrom(database, window, of, await newestOf(database, window, of));
+  // In a short window, there may be no reading; the one before it is valid.
+  const startMs = Math.min(window.startMs, Math.max(0, window.endMs - CARRY_MS));
+  const newest = await newestOf(database, { ...window, startMs }, of);
+  const instances = await instancesFrom(database, window, of, newest);
+  return instances.filter(({ row: { endedMs } }) => (endedMs ?? FAR_MS) >= window.startMs);
 }
 
 /** `newest`: what they reported (readings.ts), by series. */
@@ -197,7 +201,8 @@ async function instancesFrom(
   newest: ReadonlyMap<bigint, readonly number[]>,
 ): Promise<Instance[]> {
   const rows = await database.query(
-    `SELECT root.*, reported.file_ms, processes.n AS processes,
+    `SELECT root.*, reported.file_ms,
+      CASE WHEN root.ended_ms = 0 THEN processes.running ELSE processes.n END AS processes,
       v.kind, v.confidence, v.summary, v.growth, v.limit_bytes AS verdict_limit, v.ms_to_limit
     FROM series root JOIN (
         SELECT series_id, max(file_ms) AS file_ms FROM (
@@ -207,7 +212,9 @@ async function instancesFrom(
           WHERE s.series_id = s.root_id AND s.ended_ms >= $start_ms AND s.ended_ms < $end_ms
             AND list_contains(s.label_keys, '${SOURCE_LABEL}') AND (${sql}))
         GROUP BY series_id) reported USING (series_id)
-      LEFT JOIN (SELECT root_id, count(*) AS n FROM series GROUP BY root_id) processes
+      LEFT JOIN (
+        SELECT root_id, count(*) AS n, count(*) FILTER (ended_ms = 0) AS running
+        FROM series GROUP BY root_id) processes
         ON processes.root_id = root.series_id
       LEFT JOIN verdicts v ON v.stream = root.stream
     ORDER BY root.started_ms, root.series_id`,
@@ -221,9 +228,9 @@ async function instancesFrom(
 
 /** Of the recordings of one process, only the last one may run; the others are marked. */
 function withoutContinued(instances: readonly Instance[]): Instance[] {
-  const partOf = ({ row, recordedMs }: Instance) => {
+  const partOf = ({ service, row, recordedMs }: Instance) => {
     const { host, pod, container, pid, startedMs, lastSeenMs: lastMs } = row;
-    return { host, pod, container, pid, startedMs, recordedMs, lastMs };
+    return { service, host, pod, container, pid, startedMs, recordedMs, lastMs };
   };
   return byProcess(instances, partOf).flatMap((parts) =>
     parts.map((part, at): Instance => {
@@ -256,7 +263,8 @@ function instanceOf(row: Rows[number], figures: readonly number[], { endMs }: Wi
   return {
     service: text("service"),
     recordedMs: number("recorded_ms"),
-    isRunning: ended === 0 && lastSeenMs >= Math.min(endMs, Date.now()) - CARRY_MS,
+    isRunning:
+      (ended === 0 || ended > endMs) && lastSeenMs >= Math.min(endMs, Date.now()) - CARRY_MS,
     row: {
       stream: text("stream"),
       version: text("version"),

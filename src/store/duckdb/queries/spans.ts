@@ -8,7 +8,7 @@
  */
 import type { Millis, TimeMs } from "../../../model/base/units.js";
 import type { Window } from "../../interface/window.js";
-import type { KeptSpans, Span, SpanKey } from "../kept_spans.js";
+import type { KeptSpans, Span, SpanKey } from "../kept/kept_spans.js";
 import type { RowReader } from "../row_database.js";
 import { longestCarryMs, type OfSeries } from "./gauge.js";
 

@@ -1,12 +1,12 @@
 /** The frame of every page: path, range of time, colours; and what is shown instead of a page. */
 import { type FormEvent, type ReactNode, useRef, useState } from "react";
-import { Link, useSearch } from "wouter";
+import { Link } from "wouter";
 import { partialSentence } from "../../../../src/model/wire/partial.js";
 import { formatWallClock } from "../../format/numbers.js";
 import type { Theme } from "../../theme/theme.js";
 import { NotFound, setToken, TokenNeeded } from "./api.js";
 import { usePartial } from "./partial.js";
-import { type ChosenRange, SPANS, withRange } from "./timeRange.js";
+import { type ChosenRange, SPANS, useQueryText, withRange } from "./timeRange.js";
 
 interface FrameProps {
   /** The breadcrumb: the parts of the path to this page, each with its address. */
@@ -70,7 +70,7 @@ const PAGES = [
 
 /** The pages that the path does not begin with; they keep the chosen time. */
 function Elsewhere({ path }: Pick<FrameProps, "path">) {
-  const search = useSearch();
+  const search = useQueryText();
   return (
     <nav aria-label="Pages" className="fleet-pages">
       {PAGES.filter(([name]) => name !== path[0]?.[0]).map(([name, address]) => (

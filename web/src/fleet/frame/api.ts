@@ -59,11 +59,14 @@ import {
 import { noteAnswer } from "./partial.js";
 import type { TimeRange } from "./timeRange.js";
 
+/** The server refused the request, and will do so again. */
+export class Refused extends Error {}
+
 /** The server requires a token, or refused this one. */
-export class TokenNeeded extends Error {}
+export class TokenNeeded extends Refused {}
 
 /** The server has nothing of this name. */
-export class NotFound extends Error {}
+export class NotFound extends Refused {}
 
 export interface MergedProfile {
   readonly tables: ProfileTables;
@@ -292,9 +295,8 @@ async function send(
     if (response.status === 404 && what !== undefined) {
       throw new NotFound(what);
     }
-    throw new Error(
-      error?.replace(/^TM-E\d+ /, "") ?? `The server answers with ${response.status}.`,
-    );
+    const line = error?.replace(/^TM-E\d+ /, "") ?? `The server answers with ${response.status}.`;
+    throw response.status < 500 ? new Refused(line) : new Error(line);
   }
   return response;
 }

@@ -58,11 +58,17 @@ export function withRange(
   return query.size === 0 ? path : `${path}?${query}`;
 }
 
+/** The query of the address. It is read from the browser, because wouter's is decoded already, and names may contain "%". */
+export function useQueryText(): string {
+  useSearch(); // renders again when it changes
+  return location.search.slice(1);
+}
+
 export type Address = ReturnType<typeof useAddress>;
 
 /** The chosen range, the other choices of the address, and how to change them. */
 export function useAddress(nowMs: TimeMs) {
-  const search = useSearch();
+  const search = useQueryText();
   const [path, go] = useLocation();
   const chosen = useMemo(() => rangeIn(search, nowMs), [search, nowMs]);
   const change = useCallback(
