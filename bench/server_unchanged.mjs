@@ -114,7 +114,7 @@ try {
     rows,
   );
   console.log(table);
-  const head = `\`npm run bench -- server_unchanged\` on ${describeMachine(python)}. ${copies} processes of each program, recorded for ${minutes} minutes; sizes are those of profiles and samples in a compacted database. From 83 minutes on profiles are more than ten minutes apart, so all are stored.`;
+  const head = `\`npm run bench -- server_unchanged\` on ${describeMachine(python)}. Each program was recorded for ${minutes} minutes in ${copies === 1 ? "one process" : `${copies} processes`}; sizes are those of profiles and samples in a compacted database. From 83 minutes on profiles are more than ten minutes apart, so all are stored.`;
   writeResults("server_unchanged", ["## Storage on change", head, table].join("\n\n"));
 } finally {
   rmSync(folder, { recursive: true, force: true });
