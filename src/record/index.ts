@@ -48,13 +48,13 @@ export {
 export { interpreterOf, type StartedPython } from "./launch/program/interpreter_of.js";
 export { runUnderAgent } from "./launch/run.js";
 export type { RunResult } from "./launch/run_options.js";
+export type { ExitOf } from "./process/exit_report.js";
+export { openRecording } from "./process/open_recording.js";
+export { growingRecordingOf } from "./process/recording_in_progress.js";
 export {
   collectGarbage,
   emptyDeviceCache,
   type Relief,
   runPressureHooks,
   trimAllocator,
-} from "./process/memory/relief.js";
-export { openRecording } from "./process/open_recording.js";
-export { growingRecordingOf } from "./process/recording_in_progress.js";
-export type { ExitOf } from "./process/tree/exit_report.js";
+} from "./process/relief.js";

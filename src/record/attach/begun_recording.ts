@@ -12,7 +12,7 @@ import type { Destination } from "../../recording/sender/post_connection.js";
 import { SentSink } from "../../recording/sender/sent_sink.js";
 import { StreamSender } from "../../recording/sender/stream_sender.js";
 import { RecordingWriter } from "../../recording/writer.js";
-import type { ProgramExit } from "../process/tree/exit_report.js";
+import type { ProgramExit } from "../process/exit_report.js";
 
 export interface BegunRecording {
   readonly path: string;

@@ -10,10 +10,10 @@ import { processGone } from "../../model/errors/errors.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { MetricRow } from "../../recording/writer.js";
 import type { DeviceUse } from "../devices/device_use.js";
-import { MemoryWatch } from "../process/memory/memory_watch.js";
+import { type ExitOf, endByKernel } from "../process/exit_report.js";
+import { MemoryWatch } from "../process/memory_watch.js";
+import { ProcessTree, type SparsePoll, type TreePoll } from "../process/process_tree.js";
 import { RequestRates } from "../process/request_rates.js";
-import { type ExitOf, endByKernel } from "../process/tree/exit_report.js";
-import { ProcessTree, type SparsePoll, type TreePoll } from "../process/tree/process_tree.js";
 import { type BegunRecording, beginRecording, type RecordingStart } from "./begun_recording.js";
 
 interface OutsideOptions extends RecordingStart {

@@ -15,7 +15,7 @@ import { readLedger } from "../../ledger/index.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import type { LedgerPartName } from "../../model/profile/ledger.js";
-import { collectGarbage, trimAllocator } from "../process/memory/relief.js";
+import { collectGarbage, trimAllocator } from "../process/relief.js";
 
 /** Throws TidemarkError if the process cannot be entered (TM-E034, TM-E035, not permitted, ended). */
 export async function probeProcess(pid: Pid, options: RemoteExecOptions): Promise<ProbeEvidence> {

@@ -3,7 +3,7 @@ import { Socket } from "node:net";
 import { timeAt } from "../../linux/this_process/clock.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
 import { badUsage, internalError } from "../../model/errors/errors.js";
-import type { ExitReport } from "../process/tree/exit_report.js";
+import type { ExitReport } from "../process/exit_report.js";
 
 type PoolAnswer =
   | { readonly made: true; readonly guardPid: Pid; readonly descriptor: number }

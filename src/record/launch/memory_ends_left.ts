@@ -17,12 +17,8 @@ import type { Pid, TimeMs } from "../../model/base/units.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
 import type { Metric } from "../../model/profile/series.js";
 import type { OpenRecording } from "../../recording/reader.js";
-import {
-  type EndedProcess,
-  killedByCounters,
-  killedByKernel,
-} from "../process/memory/memory_ends.js";
-import type { ExitReport } from "../process/tree/exit_report.js";
+import type { ExitReport } from "../process/exit_report.js";
+import { type EndedProcess, killedByCounters, killedByKernel } from "../process/memory_ends.js";
 
 const SIGKILL = 9;
 

@@ -9,18 +9,18 @@ import type { CpuBudget } from "../budget/cpu_budget.js";
 import { LedgerSchedule, PollSchedule, SnapshotSchedule } from "../budget/schedule.js";
 import type { DeviceUse } from "../devices/device_use.js";
 import type { DeviceWatch } from "../devices/device_watch.js";
-import { LedgerTurns } from "../process/ledger_turns.js";
-import { SuspectWatch } from "../process/lookups/suspect_watch.js";
-import { MemoryWatch } from "../process/memory/memory_watch.js";
-import type { PoolWatch } from "../process/pool_watch.js";
-import { RequestRates } from "../process/request_rates.js";
 import {
   type ExitOf,
   type ExitReport,
   endByKernel,
   type ProgramExit,
-} from "../process/tree/exit_report.js";
-import { ProcessTree, type TreePoll } from "../process/tree/process_tree.js";
+} from "../process/exit_report.js";
+import { LedgerTurns } from "../process/ledger_turns.js";
+import { MemoryWatch } from "../process/memory_watch.js";
+import type { PoolWatch } from "../process/pool_watch.js";
+import { ProcessTree, type TreePoll } from "../process/process_tree.js";
+import { RequestRates } from "../process/request_rates.js";
+import { SuspectWatch } from "../process/suspect_watch.js";
 import { LEAST_ROOM } from "./hand_over.js";
 
 /** Rows are written together at this interval, so a reader of the growing file is at most that far behind. */

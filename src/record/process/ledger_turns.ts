@@ -6,7 +6,7 @@ import { internalError, TidemarkError } from "../../model/errors/errors.js";
 import { ledgerMetric } from "../../model/profile/series.js";
 import { type BundledAllocator, bundledAllocators } from "../../native/index.js";
 import type { MetricRow } from "../../recording/writer.js";
-import { LEAST_UNKNOWN_RISE } from "./memory/unsampled_growth.js";
+import { LEAST_UNKNOWN_RISE } from "./unsampled_growth.js";
 
 export interface LedgerTurn {
   readonly rows: readonly MetricRow[];

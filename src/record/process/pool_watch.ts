@@ -20,8 +20,8 @@ import {
   SegmentReader,
 } from "../../segment/index.js";
 import { CONSTANTS } from "../../segment/layout.js";
-import type { ProcessTree, TreePoll } from "./tree/process_tree.js";
-import { ThreadNames } from "./tree/thread_names.js";
+import type { ProcessTree, TreePoll } from "./process_tree.js";
+import { ThreadNames } from "./thread_names.js";
 
 export interface TakenSnapshot {
   readonly tables: ProfileTables;

@@ -1,8 +1,8 @@
 /** The rows of one day, collected for one INSERT into each table. */
 
+import { contentId } from "../duckdb/content_ids.js";
 import type { DaySink } from "../duckdb/row_database.js";
-import { contentId } from "../duckdb/rows/content_ids.js";
-import type { SampleTarget } from "../duckdb/rows/sample_chunks.js";
+import type { SampleTarget } from "../duckdb/sample_chunks.js";
 import { type AddRow, type ColumnValue, TABLES } from "../duckdb/schema.js";
 import type { ClickhouseConnection } from "./connection.js";
 import { RowBinary } from "./row_binary.js";

@@ -5,7 +5,7 @@ import {
   DuckDBDataChunkWriter,
 } from "@duckdb/node-api";
 import { DAY_TABLES, type DaySink } from "./row_database.js";
-import { SampleChunks } from "./rows/sample_chunks.js";
+import { SampleChunks } from "./sample_chunks.js";
 import { type AddRow, type ColumnValue, TABLES } from "./schema.js";
 import { storedValue } from "./stored_value.js";
 

@@ -11,11 +11,11 @@ import type { OnProgress } from "../../model/base/units.js";
 import { fileUnusable, TidemarkError } from "../../model/errors/errors.js";
 import { reasonOf } from "../../model/errors/reason.js";
 import type { Recording } from "../../recording/types.js";
-import { addRecording } from "./rows/recording_rows.js";
-import { SampleChunks } from "./rows/sample_chunks.js";
-import { unknownColumns } from "./rows/unknown_columns.js";
+import { addRecording } from "./recording_rows.js";
+import { SampleChunks } from "./sample_chunks.js";
 import { type AddRow, TABLE_NAMES, TABLES, type TableName, WRITER_MARK } from "./schema.js";
 import { storedValue } from "./stored_value.js";
+import { unknownColumns } from "./unknown_columns.js";
 
 /** Fills a new database file. Throws TidemarkError. */
 export async function writeDuckdb(

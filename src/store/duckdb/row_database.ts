@@ -7,8 +7,8 @@ import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { Tier } from "../interface/tiers.js";
 import type { Day } from "./days.js";
 import type { KeptSums } from "./kept/kept_sums.js";
-import type { RowSink } from "./rows/stream_rows.js";
 import type { ColumnValue, TableName } from "./schema.js";
+import type { RowSink } from "./stream_rows.js";
 
 export type Rows = Record<string, DuckDBValue>[];
 

@@ -1,6 +1,6 @@
 import type { StreamItem } from "../../recording/stream_reader.js";
 import type { Day } from "../duckdb/row_database.js";
-import { daysOf } from "../duckdb/rows/stream_rows.js";
+import { daysOf } from "../duckdb/stream_rows.js";
 import type { StreamPart } from "../interface/store.js";
 
 /** By day, in order: each stream's items that have rows for it. */

@@ -21,11 +21,11 @@ import {
 import { storageUse, streamsAbout } from "../duckdb/queries/storage.js";
 import { versionGauges } from "../duckdb/queries/version_gauges.js";
 import type { Day, RowDatabase } from "../duckdb/row_database.js";
-import { NO_SAMPLES } from "../duckdb/rows/sample_chunks.js";
-import type { AcceptLabel } from "../duckdb/rows/series_rows.js";
-import { type RowSink, StreamRows } from "../duckdb/rows/stream_rows.js";
-import { WrittenIds } from "../duckdb/rows/written_ids.js";
+import { NO_SAMPLES } from "../duckdb/sample_chunks.js";
+import type { AcceptLabel } from "../duckdb/series_rows.js";
 import { writeEnds } from "../duckdb/stream_ends.js";
+import { type RowSink, StreamRows } from "../duckdb/stream_rows.js";
+import { WrittenIds } from "../duckdb/written_ids.js";
 import type { FigureSeriesQuery, LabelQuery } from "../interface/labels.js";
 import type {
   LabelUse,

@@ -2,7 +2,7 @@
 import type { TimeMs } from "../../model/base/units.js";
 import type { StreamItem } from "../../recording/stream_reader.js";
 import type { KeptSums } from "../duckdb/kept/kept_sums.js";
-import { changedFromMs } from "../duckdb/rows/stream_rows.js";
+import { changedFromMs } from "../duckdb/stream_rows.js";
 
 export class SumChanges {
   /** By service; null: it is not known yet. */

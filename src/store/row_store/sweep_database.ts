@@ -1,8 +1,8 @@
 import type { LabelBudget } from "../duckdb/label_budget.js";
 import type { MetaStaging } from "../duckdb/meta_staging.js";
 import type { RowDatabase } from "../duckdb/row_database.js";
-import type { StreamRows } from "../duckdb/rows/stream_rows.js";
-import type { WrittenIds } from "../duckdb/rows/written_ids.js";
+import type { StreamRows } from "../duckdb/stream_rows.js";
+import type { WrittenIds } from "../duckdb/written_ids.js";
 
 /** Removes metadata that no row refers to any more. */
 export type SweepDatabase<Database extends RowDatabase> = (parts: {

@@ -20,7 +20,7 @@ import { FrameKind } from "../../../model/profile/profile.js";
 import type { ServiceSpan } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
 import type { RowReader, Rows } from "../row_database.js";
-import { SOURCE_LABEL } from "../rows/series_rows.js";
+import { SOURCE_LABEL } from "../series_rows.js";
 import { CARRY_MS, windowValues, within } from "./gauge.js";
 import { framesOfStacks } from "./profile.js";
 import { UNMEASURED } from "./services.js";

@@ -5,7 +5,7 @@ import type { SeriesName } from "../../../model/wire/services.js";
 import type { Selection } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
 import type { RowReader } from "../row_database.js";
-import { CARRY_SHARE, SHORTEST_CARRY_MS } from "../rows/sample_rows.js";
+import { CARRY_SHARE, SHORTEST_CARRY_MS } from "../sample_rows.js";
 
 /** A process is polled at least every 2 minutes; an older reading is not carried forward. */
 export const CARRY_MS = 300_000;

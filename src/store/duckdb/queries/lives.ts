@@ -3,7 +3,7 @@ import { Turns } from "../../../model/base/turns.js";
 import type { ProcessLife } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
 import type { RowReader } from "../row_database.js";
-import { EXIT_EVENT, exitCodeIn } from "../rows/stream_rows.js";
+import { EXIT_EVENT, exitCodeIn } from "../stream_rows.js";
 import { windowValues } from "./gauge.js";
 import { byProcess } from "./process_parts.js";
 

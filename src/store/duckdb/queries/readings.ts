@@ -3,8 +3,8 @@ import type { Millis, TimeMs } from "../../../model/base/units.js";
 import type { Window } from "../../interface/window.js";
 import { READ, type SpanReadings } from "../kept/kept_readings.js";
 import type { RowReader, Rows } from "../row_database.js";
-import { SHORTEST_CARRY_MS } from "../rows/sample_rows.js";
-import { SOURCE_LABEL } from "../rows/series_rows.js";
+import { SHORTEST_CARRY_MS } from "../sample_rows.js";
+import { SOURCE_LABEL } from "../series_rows.js";
 import {
   CARRY_MS,
   firstValidOftenMs,

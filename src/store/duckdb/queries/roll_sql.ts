@@ -11,7 +11,7 @@
  * In the merged tier, a row holds for a whole bucket and is the sum over the series of a group.
  */
 import type { Millis } from "../../../model/base/units.js";
-import { SOURCE_LABEL } from "../rows/series_rows.js";
+import { SOURCE_LABEL } from "../series_rows.js";
 import { carrySql, FOREVER } from "./gauge.js";
 
 /** Free labels that merged series keep. */

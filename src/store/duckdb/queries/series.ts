@@ -3,7 +3,7 @@ import type { SeriesAnswer, SeriesGroup } from "../../../model/wire/services.js"
 import type { SeriesQuery } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
 import type { Need, RowReader, Rows } from "../row_database.js";
-import { SOURCE_LABEL } from "../rows/series_rows.js";
+import { SOURCE_LABEL } from "../series_rows.js";
 import {
   firstValidMs,
   firstValidOftenMs,

@@ -12,7 +12,7 @@ import { MERGED_TIER, TIERS, type Tier } from "../../interface/tiers.js";
 import type { Window } from "../../interface/window.js";
 import { READ } from "../kept/kept_readings.js";
 import type { RowReader, Rows } from "../row_database.js";
-import { SOURCE_LABEL } from "../rows/series_rows.js";
+import { SOURCE_LABEL } from "../series_rows.js";
 import { CARRY_MS, type OfSeries, windowValues, within } from "./gauge.js";
 import { byProcess } from "./process_parts.js";
 import { newestAtOnce, newestOf, type OfPrograms, sparklinesOf } from "./readings.js";

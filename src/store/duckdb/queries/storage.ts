@@ -2,7 +2,7 @@
 import type { StorageUse, StreamAbout } from "../../interface/store.js";
 import { TIERS } from "../../interface/tiers.js";
 import type { RowReader } from "../row_database.js";
-import { SOURCE_LABEL } from "../rows/series_rows.js";
+import { SOURCE_LABEL } from "../series_rows.js";
 
 const MS_PER_DAY = 86_400_000;
 

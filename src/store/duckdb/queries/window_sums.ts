@@ -3,7 +3,7 @@ import type { DuckDBValue } from "@duckdb/node-api";
 import type { Window } from "../../interface/window.js";
 import { type SpanSums, SUMMED } from "../kept/kept_sums.js";
 import type { RowReader, SampleWeights } from "../row_database.js";
-import { LONGEST_UNSTORED_MS } from "../rows/sample_rows.js";
+import { LONGEST_UNSTORED_MS } from "../sample_rows.js";
 import { firstValidMs, type OfSeries } from "./gauge.js";
 import { type Part, spansOf, withData } from "./spans.js";
 

@@ -1,0 +1,159 @@
+/**
+ * When holders are looked up. A lookup takes up to several seconds of CPU time, so it is rare: first when growth is
+ * suspected, then each time the run is longer by a factor, and only if the recorder's CPU budget and the machine's memory
+ * have room. If sites only fill up or keep little, lookups come later and more rarely. If something leaks whose holder is
+ * still unknown, and the lookup has waited too long, the budget is overdrawn once. A lookup that was due and never
+ * made is reported, with the age of the holders.
+ */
+import type { Bytes, Millis } from "../../model/base/units.js";
+import type { CpuBudget } from "../budget/cpu_budget.js";
+import { notMade } from "./lookup_sentences.js";
+
+/** When the first lookup comes, and the factor of the run's length at each later one. Start-up is not growth. */
+interface Pace {
+  readonly firstMs: Millis;
+  readonly nextAfter: number;
+}
+export const FIRST_LOOKUP_MS: Millis = 8_000;
+const SUSPECTED: Pace = { firstMs: FIRST_LOOKUP_MS, nextAfter: 2.5 };
+/**
+ * Used if the last copy was torn just above the objects, or they had no holder; or if objects were counted for
+ * the first time, since one count shows no growth.
+ */
+const AGAIN: Pace = { firstMs: FIRST_LOOKUP_MS, nextAfter: 1.4 };
+const FILLING: Pace = { firstMs: 20_000, nextAfter: 5 };
+/** Expected cost of the first lookup: a constant part, and one proportional to the program's memory. */
+const EXPECTED_MS: Millis = 300;
+const EXPECTED_MS_A_BYTE = 4 / 2 ** 20;
+/** How long a lookup of a leak waits for the budget: so that what grows only at the start is not taken for one. */
+const URGENT_AFTER_MS: Millis = 4_000;
+/** Shorter delays are not reported. */
+const LEAST_DELAY_MS: Millis = 10_000;
+/** CPU time for a lookup at the end. */
+const LAST_MS: Millis = 3_000;
+/** Memory that a lookup needs: a constant part, and the columns of a graph, for a program that has only objects. */
+const NEEDED_BYTES: Bytes = 50 * 2 ** 20;
+const NEEDED_OF_MEMORY = 0.75;
+/** With five million objects, the most that are looked up, whatever their buffers hold. */
+const MOST_NEEDED_BYTES: Bytes = 500 * 2 ** 20;
+
+export class LookupTiming {
+  /** Memory of the recorded program at the newest poll. */
+  anonymousBytes: Bytes = 0;
+  /** Memory available for this process and the program's growth, as last read. */
+  roomBytes: Bytes = Number.POSITIVE_INFINITY;
+  /** CPU time of the newest lookup; null: none has finished yet. */
+  costMs: Millis | null = null;
+  /** The newest lookup was made soon after another, or asks for the next one soon. */
+  isAgain = false;
+  /** For the newest lookup: the length of the run. */
+  #askedMs: Millis = 0;
+  /** The program ended during the newest lookup. */
+  #cutOff = false;
+  /** Since when a lookup has been due without room in the budget; null: none is. */
+  #delayedMs: Millis | null = null;
+  /** The delayed one would look up a suspect whose holder is unknown. */
+  #delaysSuspects = false;
+  /** It waits for memory, or did so for a time. */
+  #delaysForMemory = false;
+  readonly #budget: CpuBudget;
+
+  constructor(budget: CpuBudget) {
+    this.#budget = budget;
+  }
+
+  isDue(elapsedMs: Millis, suspected: boolean): boolean {
+    const { firstMs, nextAfter } = suspected ? (this.isAgain ? AGAIN : SUSPECTED) : FILLING;
+    return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter);
+  }
+
+  /** The newest snapshot decides whether anything is suspected. */
+  forgetSuspects(): void {
+    this.#delaysSuspects = false;
+  }
+
+  /**
+   * CPU time for a due lookup; null if the budget or the memory has no room for it yet. `isUrgent`: a site may leak, and
+   * its holder is unknown. `isLast`: it is the last chance, so the budget does not matter.
+   */
+  affordedMs(
+    elapsedMs: Millis,
+    { isUrgent, isLast }: { readonly isUrgent: boolean; readonly isLast: boolean },
+  ): Millis | null {
+    const mostMs = this.#lacksMemory(elapsedMs)
+      ? null
+      : isLast
+        ? LAST_MS
+        : this.#budgetedMs(elapsedMs, isUrgent);
+    this.#delaysSuspects = isUrgent && mostMs === null;
+    return mostMs;
+  }
+
+  /** Whether a lookup of suspects has waited long enough, and may overdraw the budget. */
+  mayOverdraw(elapsedMs: Millis): boolean {
+    return this.#delaysSuspects && !this.#delaysForMemory && this.#overdrawnMs(elapsedMs) !== null;
+  }
+
+  /** A lookup is made. */
+  asked(elapsedMs: Millis): void {
+    this.#delayedMs = null;
+    this.#delaysSuspects = false;
+    this.#delaysForMemory = false;
+    this.#askedMs = elapsedMs;
+  }
+
+  /** `cutOff`: the program ended during it. `again`: the next one should come soon. */
+  answered({ cpuMs, cutOff, again }: { cpuMs: Millis; cutOff: boolean; again: boolean }): void {
+    this.costMs = cpuMs;
+    this.#cutOff = cutOff;
+    this.isAgain = again;
+  }
+
+  /** What to note at the end if a lookup of suspects was due, and not made or not finished; null: nothing. */
+  delay(
+    elapsedMs: Millis,
+    { lookedUp, isBusy }: { readonly lookedUp: boolean; readonly isBusy: boolean },
+  ): string | null {
+    if (!lookedUp && (this.#cutOff || isBusy)) {
+      return notMade(null, this.#cutOff ? "ended" : "unfinished");
+    }
+    const waitedMs = elapsedMs - (this.#delayedMs ?? elapsedMs);
+    return this.#delaysSuspects && waitedMs >= LEAST_DELAY_MS
+      ? notMade(
+          lookedUp ? elapsedMs - this.#askedMs : null,
+          this.#delaysForMemory ? "memory" : "budget",
+        )
+      : null;
+  }
+
+  /** Whether a due lookup has to wait for memory; notes it. */
+  #lacksMemory(elapsedMs: Millis): boolean {
+    const most = Math.min(MOST_NEEDED_BYTES, NEEDED_OF_MEMORY * this.anonymousBytes);
+    if (this.roomBytes >= NEEDED_BYTES + most) {
+      return false;
+    }
+    this.#delayedMs ??= elapsedMs;
+    this.#delaysForMemory = true;
+    return true;
+  }
+
+  #budgetedMs(elapsedMs: Millis, isUrgent: boolean): Millis | null {
+    const spareMs = this.#budget.spareMs();
+    if (spareMs >= this.#expectedMs) {
+      return spareMs;
+    }
+    this.#delayedMs ??= elapsedMs;
+    return isUrgent ? this.#overdrawnMs(elapsedMs) : null;
+  }
+
+  /** CPU time for a lookup that has waited long enough, and overdraws the budget; null if it has not, or may not. */
+  #overdrawnMs(elapsedMs: Millis): Millis | null {
+    const waitedMs = elapsedMs - (this.#delayedMs ?? elapsedMs);
+    const mostMs = this.#budget.withCreditMs(this.costMs === null);
+    return waitedMs >= URGENT_AFTER_MS && mostMs >= this.#expectedMs ? mostMs : null;
+  }
+
+  get #expectedMs(): Millis {
+    return this.costMs ?? EXPECTED_MS + EXPECTED_MS_A_BYTE * this.anonymousBytes;
+  }
+}

@@ -1,0 +1,83 @@
+import { describe, expect, test } from "vitest";
+import { memoryEndSentence } from "../../model/profile/memory_end.js";
+import { groupsAtLimit, killedByCounters, stoppedByRlimit } from "./memory_ends.js";
+
+const MIB = 2 ** 20;
+const ended = {
+  pid: 42,
+  timeMs: 1_700_000_000_000,
+  last: {
+    rssBytes: 300 * MIB,
+    vmsBytes: 420 * MIB,
+    vmPeakBytes: 425 * MIB,
+    vmDataBytes: 310 * MIB,
+  },
+  maxRssBytes: 340 * MIB,
+};
+const machine = { totalBytes: 8192 * MIB, usedBytes: 4096 * MIB };
+
+describe("killed, by the counters alone", () => {
+  const group = (limitMib: number) => ({
+    directory: "/sys/fs/cgroup/app",
+    limitBytes: limitMib * MIB,
+    usedBytes: 2 * MIB,
+    peakBytes: 398 * MIB,
+    kills: 1,
+    failures: 9,
+  });
+
+  test("a container whose group disappeared with it: its pod's counters show that its limit was reached", () => {
+    const container = {
+      ...group(400),
+      directory: "/pod/container",
+      kills: 0,
+      peakBytes: 200 * MIB,
+    };
+    const pod = { ...group(0), directory: "/pod", limitBytes: null, kills: 0 };
+    const after = { ...pod, kills: 3, failures: 14 };
+    const end = killedByCounters(ended, groupsAtLimit([container, pod], [after]), machine);
+    expect(end).toMatchObject({
+      ...{ cause: "cgroup", limit: "/pod/container" },
+      ...{ limitBytes: 400 * MIB, usedBytes: 400 * MIB },
+    });
+    // The pod itself was full.
+    const full = { ...after, limitBytes: 500 * MIB, peakBytes: 500 * MIB };
+    const both = groupsAtLimit([container, { ...pod, limitBytes: 500 * MIB }], [full]);
+    expect(killedByCounters(ended, both, machine).limit).toBe("/pod");
+    // No limit was reached: the machine was out of memory.
+    const counted = groupsAtLimit([container, pod], [{ ...pod, kills: 1 }]);
+    expect(killedByCounters(ended, counted, machine).cause).toBe("machine");
+  });
+
+  test("a group at its limit", () => {
+    const end = killedByCounters(ended, [group(400)], machine);
+    expect(memoryEndSentence(end, 42)).toBe(
+      "The program was killed by the OOM killer of its control group: limit 400 MiB, 398 MiB used, 340 MiB resident in the process",
+    );
+  });
+
+  test("a group below its limit: the machine was out of memory", () => {
+    const end = killedByCounters(ended, [group(4000)], machine);
+    expect(end.cause).toBe("machine");
+    expect(memoryEndSentence(end, 1)).toMatch(/^Its process 42 was killed by the OOM killer: the/);
+  });
+});
+
+describe("an error at an rlimit", () => {
+  const limits = { addressSpaceBytes: 512 * MIB, dataBytes: null };
+  const failed = { exitCode: 1, signal: null };
+
+  test("of the address space, with what came after the last poll", () => {
+    expect(stoppedByRlimit(ended, limits, failed)).toMatchObject({
+      limit: "RLIMIT_AS",
+      usedBytes: 460 * MIB,
+      limitBytes: 512 * MIB,
+    });
+  });
+
+  test("there is none if the program succeeded, was terminated, or was far from the limit", () => {
+    expect(stoppedByRlimit(ended, limits, { exitCode: 0, signal: null })).toBeNull();
+    expect(stoppedByRlimit(ended, limits, { exitCode: null, signal: 15 })).toBeNull();
+    expect(stoppedByRlimit(ended, { ...limits, addressSpaceBytes: 4096 * MIB }, failed)).toBeNull();
+  });
+});

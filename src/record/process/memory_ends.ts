@@ -1,0 +1,157 @@
+/** Converts evidence of a process's end to a {@link MemoryEnd} with its source. */
+import type { GroupCounters, KernelKill, MemoryRlimits } from "../../linux/index.js";
+import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
+import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
+import type { MemoryEnd } from "../../model/profile/memory_end.js";
+import type { ExitReport } from "./exit_report.js";
+
+/** Share of the limit; a group that used less was not at its limit. */
+const AT_LIMIT = 0.9;
+/** Share of an rlimit; the failed request is not in the address space and may be a large part of it. */
+const NEAR_RLIMIT = 0.6;
+/** abort(), a bus error, a segmentation fault: the effects of a null pointer in native code. */
+const FAILURE_SIGNALS: ReadonlySet<number> = new Set([6, 7, 11]);
+
+/** A process's figures at its last poll. */
+export interface LastFigures {
+  readonly rssBytes: Bytes;
+  readonly vmsBytes: Bytes;
+  readonly vmPeakBytes: Bytes;
+  readonly vmDataBytes: Bytes;
+}
+
+export interface EndedProcess {
+  readonly pid: Pid;
+  readonly timeMs: TimeMs;
+  readonly last: LastFigures;
+  /** From wait4; 0: unknown. */
+  readonly maxRssBytes: Bytes;
+}
+
+interface Machine {
+  readonly totalBytes: Bytes;
+  readonly usedBytes: Bytes;
+}
+
+/** The kernel's own report about it. */
+export function killedByKernel(
+  { pid, timeMs, last, maxRssBytes }: EndedProcess,
+  kill: KernelKill,
+  { totalBytes }: Machine,
+): MemoryEnd {
+  const isGroup = kill.cause === "cgroup";
+  return {
+    pid,
+    timeMs,
+    cause: kill.cause,
+    limitBytes: isGroup ? kill.limitBytes : totalBytes,
+    usedBytes: kill.usedBytes,
+    rssBytes: kill.rssBytes || maxRssBytes || last.rssBytes,
+    limit: kill.group,
+    evidence: [
+      `The kernel log names process ${pid}: ${isGroup ? `control group ${kill.group || "(not named)"} was at its limit` : "the machine was out of memory"}.`,
+    ],
+  };
+}
+
+/**
+ * Groups whose limit was reached between two readings, the innermost first; then those that have disappeared meanwhile. In a
+ * pod, the kernel ends all processes of the container (memory.oom.group), and the runtime removes the container's group at
+ * once: only the pod's counters, which include those of the groups below, show that its limit was reached.
+ */
+export function groupsAtLimit(
+  before: readonly GroupCounters[],
+  now: readonly GroupCounters[],
+): GroupCounters[] {
+  const earlier = new Map(before.map((group) => [group.directory, group]));
+  const reached = now.filter(
+    ({ directory, failures }) => failures > (earlier.get(directory)?.failures ?? failures),
+  );
+  const left = new Set(now.map(({ directory }) => directory));
+  const removed = before.flatMap((group) => {
+    const { directory, limitBytes } = group;
+    return left.has(directory) || limitBytes === null ? [] : { ...group, peakBytes: limitBytes };
+  });
+  return reached.length === 0 ? [] : [...reached, ...removed];
+}
+
+/** The kernel's kill counters rose as the process ended. `groups`: those whose limit was reached in that time. */
+export function killedByCounters(
+  { pid, timeMs, last, maxRssBytes }: EndedProcess,
+  groups: readonly GroupCounters[],
+  machine: Machine,
+): MemoryEnd {
+  const rssBytes = Math.max(maxRssBytes, last.rssBytes);
+  const full = groups.find(
+    ({ limitBytes, peakBytes, usedBytes }) =>
+      limitBytes !== null && (peakBytes || usedBytes + rssBytes) >= AT_LIMIT * limitBytes,
+  );
+  if (full === undefined) {
+    return {
+      pid,
+      timeMs,
+      cause: "machine",
+      limitBytes: machine.totalBytes,
+      usedBytes: 0,
+      rssBytes,
+      limit: "",
+      evidence: [
+        "The kernel counted a process killed for memory, and no control group of the process was at its limit.",
+      ],
+    };
+  }
+  const limitBytes = full.limitBytes ?? 0;
+  return {
+    pid,
+    timeMs,
+    cause: "cgroup",
+    limitBytes,
+    usedBytes: Math.min(limitBytes, full.peakBytes || full.usedBytes + rssBytes),
+    rssBytes,
+    limit: full.directory,
+    evidence: [
+      `The kernel counted a process killed for memory in control group ${full.directory}, whose limit was reached.`,
+    ],
+  };
+}
+
+/** It ended with an error, and its address space was near its own limit; null if it was not. */
+export function stoppedByRlimit(
+  { pid, timeMs, last, maxRssBytes }: EndedProcess,
+  { addressSpaceBytes, dataBytes }: MemoryRlimits,
+  { exitCode, signal }: Pick<ExitReport, "exitCode" | "signal">,
+): MemoryEnd | null {
+  const failed = signal === null ? exitCode !== 0 : FAILURE_SIGNALS.has(signal);
+  if (!failed) {
+    return null;
+  }
+  // Pages that became resident after the last poll were also mapped after it.
+  const since = Math.max(0, maxRssBytes - last.rssBytes);
+  const candidates = [
+    {
+      limit: "RLIMIT_AS",
+      limitBytes: addressSpaceBytes,
+      usedBytes: Math.max(last.vmPeakBytes, last.vmsBytes + since),
+    },
+    { limit: "RLIMIT_DATA", limitBytes: dataBytes, usedBytes: last.vmDataBytes + since },
+  ];
+  for (const { limit, limitBytes, usedBytes } of candidates) {
+    if (limitBytes !== null && usedBytes >= NEAR_RLIMIT * limitBytes) {
+      const used = Math.min(usedBytes, limitBytes);
+      const how = signal === null ? `exit code ${exitCode}` : `signal ${signal}`;
+      return {
+        pid,
+        timeMs,
+        cause: "rlimit",
+        limitBytes,
+        usedBytes: used,
+        rssBytes: Math.max(maxRssBytes, last.rssBytes),
+        limit,
+        evidence: [
+          `It ended with ${how} at ${formatShare(used / limitBytes)} of ${limit} (${formatBytesBriefly(limitBytes)}): a failed allocation (MemoryError, a null pointer) is the likely cause.`,
+        ],
+      };
+    }
+  }
+  return null;
+}
