@@ -32,7 +32,7 @@ function piecesOf(pid: number): { stream: string; pieces: Buffer[] } {
   return { stream: streamName(bytes), pieces };
 }
 
-async function answersWith(openBytes: number): Promise<unknown> {
+async function opened(openBytes?: number) {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-ingest-"));
   const { store } = await openStore(`duckdb:${join(folder, "data")}`);
   onTestFinished(async () => {
@@ -42,7 +42,7 @@ async function answersWith(openBytes: number): Promise<unknown> {
   const warnings: string[] = [];
   const ingest = new Ingest({
     store,
-    openBytes,
+    ...(openBytes === undefined ? {} : { openBytes }),
     files: new StreamFiles(join(folder, "streams")),
     clock: { latestMs: () => START + 60 * MINUTE },
     oldestMs: () => 0,
@@ -50,6 +50,11 @@ async function answersWith(openBytes: number): Promise<unknown> {
     received: () => {},
     written: () => {},
   });
+  return { store, ingest, warnings };
+}
+
+async function answersWith(openBytes: number): Promise<unknown> {
+  const { store, ingest, warnings } = await opened(openBytes);
   const streams = Array.from({ length: STREAMS }, (_, at) => piecesOf(at + 1));
   for (let round = 0; round < PROFILES; round++) {
     for (const { stream, pieces } of streams) {
@@ -81,4 +86,27 @@ test("the answers are the same if only a few of the streams fit into memory", as
   const all = await answersWith(1 << 30);
   expect(all).toMatchObject({ instances: STREAMS });
   expect(await answersWith(100_000)).toEqual(all);
+});
+
+test("a sender whose stream was removed is asked for its start, and sends it again", async () => {
+  const { stream, pieces } = piecesOf(1);
+  const [first = Buffer.alloc(0), ...rest] = pieces;
+  const held = async ({ store, ingest }: Awaited<ReturnType<typeof opened>>) => {
+    expect((await ingest.accept(stream, 0, Buffer.concat(pieces))).status).toBe(200);
+    await ingest.flush();
+    const window = { startMs: START, endMs: START + PROFILES * MINUTE };
+    const of = { service: "shop" };
+    return (await store.profile({ ...window, of, mostStacks: 100 })).snapshot.sites;
+  };
+  const removed = await opened();
+  const { ingest, warnings } = removed;
+  expect((await ingest.accept(stream, 0, first)).status).toBe(200);
+  await ingest.flush();
+  await ingest.remove(stream);
+  expect(await ingest.accept(stream, first.length, Buffer.concat(rest))).toEqual({
+    status: 409,
+    answer: { nextOffset: 0 },
+  });
+  expect(await held(removed)).toEqual(await held(await opened()));
+  expect(warnings).toEqual([]);
 });
