@@ -101,7 +101,7 @@ static int seize(const struct held *held, pid_t tid, long *tracer) {
         untraced = *tracer > 0 ? 0 : untraced + 1;
         if (why != EPERM || untraced == SEIZE_TRIES || (*tracer > 0 && now_us() >= deadline))
             return why;
-        /* Otherwise both could keep step: it traces the task at each try, and has let it go at each look. */
+        /* Without a pause, the two may stay in step: traced at each attempt to seize, not traced at each check. */
         nanosleep(&(struct timespec){.tv_nsec = TRACER_CHECK_NS}, NULL);
     }
 }

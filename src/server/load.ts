@@ -15,7 +15,7 @@ const FOLLOW_MS: Millis = 1_000;
 export interface Loaded {
   readonly stream: string;
   readonly bytes: Bytes;
-  /** Follow, but are no whole frames. */
+  /** Bytes after these that do not form whole frames. */
   readonly otherBytes: Bytes;
 }
 

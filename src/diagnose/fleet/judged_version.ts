@@ -105,8 +105,8 @@ export function judged(
 }
 
 /**
- * What is usual decides nothing about processes that live for a day, of which each rises by little and begins again, or once a
- * version has seen the load of working days and of a weekend itself.
+ * The usual level is no evidence about processes that live for a day, because each rises little before it starts again, nor once a
+ * version has itself had the load of working days and of a weekend.
  */
 function withinUsual(
   growth: GroupGrowth,

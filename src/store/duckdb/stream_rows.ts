@@ -154,7 +154,7 @@ export class StreamRows {
       this.#writeMetrics(item.batch, isOnDay);
     } else if (item.kind === "profile" && isOnDay(item.profile.timeMs)) {
       const rows = this.#sampleRows();
-      // No later profile includes what the last one says was allocated.
+      // No later profile will contain the allocated bytes of the last one.
       if (item.about.kind === "end") {
         rows.addProfile(item.profile);
       } else {
