@@ -39,6 +39,8 @@ export interface StreamPlan {
   readonly wasShell?: true;
   /** Of its end, after the start; left out: it still runs. */
   readonly endedAfterMs?: number;
+  /** As the kernel reports it at the end. */
+  readonly maxRssBytes?: number;
   /** null: its end was not seen. Left out: 0. */
   readonly exitCode?: number | null;
   /** When the kernel killed one of its processes for memory, in ms after the start. */
@@ -166,9 +168,8 @@ export function streamBytes(plan: StreamPlan): Buffer {
   }
   if (plan.endedAfterMs !== undefined) {
     const timeMs = startedMs + plan.endedAfterMs;
-    const times = { userMs: 0, systemMs: 0, maxRssBytes: 0 };
-    const { exitCode = 0 } = plan;
-    writer.end({ timeMs, exitCode, signal: null, ...times });
+    const { exitCode = 0, maxRssBytes = 0 } = plan;
+    writer.end({ timeMs, exitCode, signal: null, userMs: 0, systemMs: 0, maxRssBytes });
   }
   writer.close();
   const bytes = readFileSync(path);

@@ -3,7 +3,7 @@
  * root) can open. No address and no token are needed, and no other user can make the server write files.
  */
 import { rmSync } from "node:fs";
-import { createServer, request } from "node:http";
+import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import type { Millis } from "../model/base/units.js";
 import { fileUnusable, TidemarkError } from "../model/errors/errors.js";
@@ -21,17 +21,23 @@ const PATIENCE_MS: Millis = 6 * 3_600_000;
 type Answer = { readonly outcome: BackupOutcome } | { readonly error: TidemarkErrorParts };
 type TidemarkErrorParts = ConstructorParameters<typeof TidemarkError>;
 
-/** Accepts requests for a backup from now on. `backUp` may throw TidemarkError. @returns a function that ends this. */
+/** Accepts requests for a backup from now on. `backUp` may throw TidemarkError. @returns a function that ends this, once
+ * the backup that is being written is complete and answered. */
 export async function takeBackupRequests(
   folder: string,
   backUp: (target: string) => Promise<BackupOutcome>,
   warn: (text: string) => void,
-): Promise<() => void> {
+): Promise<() => Promise<void>> {
   const path = join(folder, SOCKET);
   // The store is locked by this process, so an existing socket was left by a server that was killed.
   rmSync(path, { force: true });
   let running: Promise<unknown> = Promise.resolve();
-  const server = createServer(async (incoming, outgoing) => {
+  const answering = new Set<Promise<void>>();
+  const server = createServer((incoming, outgoing) => {
+    const answered = answerRequest(incoming, outgoing).finally(() => answering.delete(answered));
+    answering.add(answered);
+  });
+  const answerRequest = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     let answer: Answer;
     try {
       const chunks: Buffer[] = [];
@@ -51,8 +57,11 @@ export async function takeBackupRequests(
           : fileUnusable(folder, "read", reasonOf(error).message);
       answer = { error: [own.id, own.exitCode, own.what, own.why, own.next] };
     }
-    outgoing.end(JSON.stringify(answer));
-  });
+    await new Promise<void>((resolve) => {
+      outgoing.once("close", resolve);
+      outgoing.end(JSON.stringify(answer));
+    });
+  };
   const umask = process.umask(0o177);
   try {
     await new Promise<void>((resolve, reject) => {
@@ -65,9 +74,11 @@ export async function takeBackupRequests(
   } finally {
     process.umask(umask);
   }
-  return () => {
-    server.close();
+  return async () => {
+    const ended = new Promise<void>((resolve) => server.close(() => resolve()));
+    await Promise.all(answering);
     server.closeAllConnections();
+    await ended;
   };
 }
 

@@ -268,7 +268,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     await endFollowing();
     clearInterval(retaining);
     endDemo();
-    endControl();
+    await endControl();
     await ingest.stop();
     changes.close();
     await closed(server);

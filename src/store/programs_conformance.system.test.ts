@@ -267,6 +267,45 @@ describeStores(environment, (tested) => {
     expect(none?.processes).toEqual([]);
   });
 
+  it("knows peaks between two readings by what the kernel keeps, also from a coarser tier", async () => {
+    const startedMs = START - 30 * HOUR;
+    const at = (...mib: number[]) => mib.map((each, step) => [step * MINUTE, each * MIB] as const);
+    const plan = { service: "shop", startedMs, rss: at(10, 11, 12) };
+    await give({ ...plan, pid: 1, figures: { vmHwmBytes: at(10, 300, 300) } });
+    await give({ ...plan, pid: 2, ofChild: { vmHwmBytes: at(1, 1, 90) } });
+    await give({ ...plan, pid: 3, endedAfterMs: 3 * MINUTE, maxRssBytes: 70 * MIB });
+    // Its mark is older than its recording.
+    const before = { startedMs: startedMs - DAY, recordedAfterMs: DAY };
+    const late = (...mib: number[]) => at(...mib).map(([ms, each]) => [DAY + ms, each] as const);
+    const figures = { vmHwmBytes: late(500, 500) };
+    await give({ ...plan, ...before, pid: 4, rss: late(10, 11), figures });
+    const peaks = async (endMs: number) => {
+      const around = { startMs: startedMs, endMs };
+      const { instances } = present(await store.service("shop", around, 4));
+      const [sizes] = await store.fleetPeaks(["shop"], around);
+      return [
+        instances.map(({ pid, peakRssBytes }) => [pid, peakRssBytes / MIB]).sort(),
+        sizes?.processes.map(({ peaks: { values } }) => Math.max(...values) / MIB).sort(),
+      ];
+    };
+    const expected = [
+      [
+        [1, 300],
+        [2, 90],
+        [3, 70],
+        [4, 11],
+      ],
+      [11, 300, 70, 90],
+    ];
+    expect(await peaks(startedMs + HOUR)).toEqual(expected);
+    const [[first]] = (await peaks(startedMs + 50_000)) as [[[number, number]]];
+    expect(first).toEqual([1, 10]);
+    const tiers = { raw: DAY, "10m": Number.MAX_SAFE_INTEGER, "1h": Number.MAX_SAFE_INTEGER };
+    const pass = { keepMs: 4000 * DAY, mostBytes: Number.MAX_SAFE_INTEGER, tiers };
+    expect((await store.retain(pass, START + 3 * DAY)).failed).toEqual([]);
+    expect(await peaks(startedMs + HOUR)).toEqual(expected);
+  });
+
   /** A process that is recorded from outside, with the agent, and from outside again; and another one. @returns the three streams */
   const moving = async (ofAgent: Partial<StreamPlan>): Promise<string[]> => {
     const rss = (...minutes: number[]) => minutes.map((at) => [at * MINUTE, 9 * MIB] as const);

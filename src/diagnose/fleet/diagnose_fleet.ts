@@ -49,7 +49,7 @@ import { forecasts } from "./forecast.js";
 import { fleetSuspects } from "./growth/fleet_suspects.js";
 import { type GroupGrowth, type Judging, LEAST_DECIDED_MS } from "./growth/group_growth.js";
 import {
-  accusedProcesses,
+  accusedLives,
   isLeaking,
   type JudgedVersion,
   judged,
@@ -86,7 +86,8 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   }
   const newest = versions.at(-1);
   const accused = accusedOf(versions, window.endMs);
-  const ofAccused = accused === null ? [] : accusedProcesses(accused);
+  const lives = accused === null ? [] : accusedLives(accused);
+  const ofAccused = lives.map(({ process }) => process);
   const suspects = accused === null ? [] : fleetSuspects(ofAccused, rateOf(accused), judging);
   const first = accused === null ? null : firstLeaking(versions, accused);
   const change = changeBetween(versions, first, z);
@@ -116,7 +117,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   const brief = shape === "short" && kind === "insufficient-evidence" ? shortLives(evidence) : null;
   const own = kind === "insufficient-evidence" ? (single?.verdict ?? null) : null;
   const open = accused === null ? needed(versions, window.endMs) : null;
-  const forecast = accused === null ? [] : forecasts(ofAccused, rateOf(accused), window.endMs);
+  const forecast = accused === null ? [] : forecasts(lives, rateOf(accused), window.endMs);
   return {
     schema: "tidemark.fleetDiagnosis/1",
     service,

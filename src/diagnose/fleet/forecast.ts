@@ -1,24 +1,43 @@
-/** Time to the limit of each running process at the growth of its group. */
-import type { TimeMs } from "../../model/base/units.js";
+/**
+ * Time to the limit of each running process, at the growth of its group, or at its own where that certainly differs: an
+ * instance with half of the requests may leak half as fast.
+ */
+import type { Millis, TimeMs } from "../../model/base/units.js";
 import type { FleetForecastJson } from "../../model/documents/fleet_diagnosis_document.js";
-import { median } from "../series/trend.js";
-import type { FleetProcess } from "./curves/fleet_evidence.js";
+import { mannKendall } from "../series/mann_kendall.js";
+import { median, theilSen } from "../series/trend.js";
+import type { Unloaded } from "./curves/load_removal.js";
+import { LEAST_LASTING_MS } from "./growth/group_growth.js";
 
 /** The last readings, whose median is the level. */
 const LAST = 5;
+const BINS = 48;
+/** A process whose readings cover less of the group's window has no rate of its own. */
+const LEAST_OF_WINDOW = 0.5;
+/** Of the variance: an interval of 99.7 %, because there are many instances. */
+const WIDER = 2.3;
 
-/** `rate`, `low`, `high`: bytes per ms. The first to reach its limit is first; processes without a limit are left out. */
+/** Bytes per ms, and the ends of its interval. */
+interface Rate {
+  readonly rate: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** `windowMs`: what the group's rate is of. The first to reach its limit is first; processes without a limit are left out. */
 export function forecasts(
-  processes: readonly FleetProcess[],
-  { rate, low, high }: { readonly rate: number; readonly low: number; readonly high: number },
+  lives: readonly Unloaded[],
+  group: Rate & { readonly windowMs: Millis },
   endMs: TimeMs,
 ): FleetForecastJson[] {
-  return processes
+  return lives
     .filter(
-      ({ endedMs, limitBytes, rss }) =>
+      ({ process: { endedMs, limitBytes, rss } }) =>
         (endedMs ?? endMs) >= endMs && limitBytes > 0 && rss.values.length > 0,
     )
-    .map(({ process, instance, version, limitBytes, rss }) => {
+    .map((life) => {
+      const { process, instance, version, limitBytes, rss } = life.process;
+      const { rate, low, high } = ownRate(life, group, endMs) ?? group;
       const left = Math.max(0, limitBytes - median(rss.values.slice(-LAST)));
       // At its limit it has no time left; 0 would be "never".
       const at = (slope: number) => (slope > 0 ? Math.max(1, left / slope) : 0);
@@ -26,4 +45,34 @@ export function forecasts(
       return { ...about, msToLimit: at(rate), earliestMs: at(high), latestMs: at(low) };
     })
     .sort((a, b) => a.msToLimit - b.msToLimit);
+}
+
+/** null: it may well be that of the group, or too little was seen of it. */
+function ownRate(
+  { rss: { times, values } }: Unloaded,
+  { rate, windowMs }: { readonly rate: number; readonly windowMs: Millis },
+  endMs: TimeMs,
+): Rate | null {
+  const startMs = endMs - windowMs;
+  const bins = Array.from({ length: BINS }, () => [] as number[]);
+  times.forEach((timeMs, at) => {
+    bins[Math.floor(((timeMs - startMs) / windowMs) * BINS)]?.push(values[at] as number);
+  });
+  const seen = bins.flatMap((bin, at) =>
+    bin.length === 0
+      ? []
+      : [{ timeMs: startMs + ((at + 0.5) / BINS) * windowMs, level: median(bin) }],
+  );
+  const spanMs = (seen.at(-1)?.timeMs ?? 0) - (seen[0]?.timeMs ?? 0);
+  if (spanMs < Math.max(LEAST_LASTING_MS, LEAST_OF_WINDOW * windowMs)) {
+    return null;
+  }
+  const levels = seen.map(({ level }) => level);
+  const own = theilSen(
+    seen.map(({ timeMs }) => timeMs),
+    levels,
+    WIDER * mannKendall(levels).dependence,
+  );
+  const differs = own.low > rate || own.high < rate;
+  return own.low > 0 && differs ? { rate: own.slope, low: own.low, high: own.high } : null;
 }

@@ -1,6 +1,5 @@
 /** One version of a service, judged: all its processes, and the instances that differ from their siblings. */
 import { median } from "../series/trend.js";
-import type { FleetProcess } from "./curves/fleet_evidence.js";
 import { loadRange, type Unloaded } from "./curves/load_removal.js";
 import {
   type GroupGrowth,
@@ -200,10 +199,10 @@ function withNewLine(
   return { odd, growth: isContradicted ? growth : leaking };
 }
 
-export function accusedProcesses(version: JudgedVersion): FleetProcess[] {
+export function accusedLives(version: JudgedVersion): readonly Unloaded[] {
   return leaksEverywhere(version)
-    ? version.processes.map(({ process }) => process)
-    : version.odd.flatMap((each) => each.processes.map(({ process }) => process));
+    ? version.processes
+    : version.odd.flatMap((each) => each.processes);
 }
 
 /** Of the version, or of its fastest odd instance. */

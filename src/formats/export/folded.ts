@@ -3,7 +3,7 @@
  * Source: https://github.com/brendangregg/FlameGraph, stackcollapse.
  */
 
-import { addAt, float64At, uint32At } from "../../model/base/columns.js";
+import { addAt, float64At, uint32At, wholeNumbers } from "../../model/base/columns.js";
 import type { FrameId } from "../../model/base/units.js";
 import { frameName, framePlace, framesOf } from "../../model/profile/frame_text.js";
 import type { Profile } from "../../model/profile/profile.js";
@@ -43,7 +43,8 @@ function toFolded(profile: Profile, { value }: Pick<ExportOptions, "value">): st
       lines.set(path, (lines.get(path) ?? 0) + float64At(own, stack));
     }
   }
-  const rows = Array.from(lines, ([path, figure]) => [path, Math.round(figure)] as const).filter(
+  const whole = wholeNumbers(Float64Array.from(lines.values()));
+  const rows = Array.from(lines.keys(), (path, at) => [path, float64At(whole, at)] as const).filter(
     ([, figure]) => figure > 0,
   );
   return oneText("folded stacks", () =>

@@ -11,7 +11,14 @@ import {
   Profile as PprofProfile,
   StringTable,
 } from "pprof-format";
-import { float64At, itemAt, uint8At, uint16At, uint32At } from "../../model/base/columns.js";
+import {
+  float64At,
+  itemAt,
+  uint8At,
+  uint16At,
+  uint32At,
+  wholeNumbers,
+} from "../../model/base/columns.js";
 import type { FrameId, SiteIndex } from "../../model/base/units.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { frameName, framesOf, labelPairs } from "../../model/profile/frame_text.js";
@@ -81,8 +88,9 @@ interface Chosen extends Pick<ExportOptions, "imported"> {
 function samplesOf(profile: Profile, places: Places, strings: StringTable, chosen: Chosen) {
   const { sites } = profile;
   const samples = [];
+  const columns = chosen.values.map((value) => wholeNumbers(sites[value]));
   for (let site = 0; site < sites.length; site++) {
-    const values = chosen.values.map((value) => Math.round(float64At(sites[value], site)));
+    const values = columns.map((column) => float64At(column, site));
     if (values.some((value) => value > 0)) {
       samples.push({
         locationId: framesOf(profile, uint32At(sites.stack, site)).map((frame) =>

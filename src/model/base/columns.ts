@@ -45,3 +45,15 @@ export function itemAt<Item extends NonNullable<unknown>>(
 function outside({ length }: ArrayLike<unknown>, row: number): never {
   throw new RangeError(`row ${row} is outside a column of ${length}`);
 }
+
+/** Whole numbers whose sum is the rounded sum of the column; each differs from its value by less than 1. Rounded one by one,
+ * many estimates below 0.5 would vanish from their sum. */
+export function wholeNumbers(column: Float64Array): Float64Array {
+  let [sum, given] = [0, 0];
+  return column.map((value) => {
+    sum += value;
+    const whole = Math.round(sum) - given;
+    given += whole;
+    return whole;
+  });
+}

@@ -2,7 +2,7 @@
  * Flame graphs as Pyroscope's clients draw them: levels of bars, four numbers each (distance to the bar before it, total,
  * self, index of the name); a comparison has seven numbers, three for each side.
  */
-import { addAt, float64At, uint32At } from "../../model/base/columns.js";
+import { addAt, float64At, uint32At, wholeNumbers } from "../../model/base/columns.js";
 import { mixHash, RowIndex } from "../../model/base/row_index.js";
 import { frameName } from "../../model/profile/frame_text.js";
 import type { ProfileFigure, WindowProfile } from "../../store/index.js";
@@ -81,7 +81,7 @@ function selfValues(
   for (let site = 0; site < sites.length; site++) {
     addAt(self, uint32At(nodes, uint32At(sites.stack, site)), float64At(sites[figure], site));
   }
-  return self.map(Math.round);
+  return wholeNumbers(self);
 }
 
 function totalsOf(self: Float64Array, parent: readonly number[]): Float64Array {

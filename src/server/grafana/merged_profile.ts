@@ -1,6 +1,6 @@
 /** A window's profile in pprof's format, as `SelectMergeProfile` answers: for `profilecli` and `go tool pprof`. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { float64At, itemAt, uint32At } from "../../model/base/columns.js";
+import { float64At, itemAt, uint32At, wholeNumbers } from "../../model/base/columns.js";
 import { framesOf } from "../../model/profile/frame_text.js";
 import type { Window, WindowProfile } from "../../store/index.js";
 import type { MemoryType } from "./profile_types.js";
@@ -8,7 +8,7 @@ import type { PprofProfileSchema } from "./querier_pb.js";
 
 const NANOS_PER_MS = 1_000_000n;
 
-/** Values are rounded to whole bytes or objects; stacks whose value is 0 are left out. */
+/** Values are whole bytes or objects, which add up to the rounded sum; stacks whose value is 0 are left out. */
 export function pprofMessage(
   { tables, snapshot: { sites } }: WindowProfile,
   { figure, sampleType, unit }: MemoryType,
@@ -21,11 +21,12 @@ export function pprofMessage(
   const functionOf = (frame: number) =>
     functions.of(`${uint32At(frames.function, frame)},${uint32At(frames.file, frame)}`);
   const text = (index: number) => BigInt(strings.of(itemAt(tables.strings, index)));
+  const whole = wholeNumbers(sites[figure]);
   const sample = Array.from({ length: sites.length }, (_, site) => ({
     locationId: framesOf(tables, uint32At(sites.stack, site)).map((frame) =>
       BigInt(locations.of(frame) + 1),
     ),
-    value: [BigInt(Math.round(float64At(sites[figure], site)))],
+    value: [BigInt(float64At(whole, site))],
   })).filter(({ value: [value] }) => value !== 0n);
   const valueType = (type: string) => ({
     type: BigInt(strings.of(type)),

@@ -8,6 +8,7 @@ import type { SampleChunks } from "./sample_chunks.js";
 import { SampleRows } from "./sample_rows.js";
 import type { AddRow } from "./schema.js";
 import { SeriesRows, whole } from "./series_rows.js";
+import { type MarkReading, showsPeaks, UNREAD_PEAK, UnreadPeaks } from "./unread_peaks.js";
 import { WrittenIds } from "./written_ids.js";
 
 const WARNINGS: ReadonlySet<string> = new Set(["oom-kill", "limit"]);
@@ -23,6 +24,14 @@ export async function addRecording(
   const series = new SeriesRows(recording, add);
   for (const one of recording.series) {
     addMetrics(one, series, add);
+  }
+  const peaks = new UnreadPeaks(recording.meta.startedMs);
+  const end = recording.end === null ? [] : [recording.end];
+  for (const { timeMs, bytes } of [
+    ...peaks.after(marksOf(recording)),
+    ...end.flatMap((each) => peaks.atEnd(each)),
+  ]) {
+    add("metrics", series.rootId, whole(timeMs), UNREAD_PEAK, bytes);
   }
   for (const event of recording.events) {
     const severity = WARNINGS.has(event.kind) ? "warning" : "info";
@@ -55,4 +64,21 @@ function addMetrics(series: MemorySeries, rows: SeriesRows, add: AddRow): void {
       }
     }
   }
+}
+
+/** In the order in which they were read. */
+function marksOf({ series, processes, meta }: Recording): MarkReading[] {
+  return series
+    .flatMap(({ timesMs, values }, process) =>
+      [...values].flatMap(([metric, column]) =>
+        showsPeaks(metric)
+          ? Array.from(column, (bytes, row) => ({
+              ...{ process, metric, bytes, timeMs: float64At(timesMs, row) },
+              startedMs: processes[process]?.startedMs ?? meta.startedMs,
+            }))
+          : [],
+      ),
+    )
+    .filter(({ bytes }) => !Number.isNaN(bytes))
+    .sort((a, b) => a.timeMs - b.timeMs);
 }

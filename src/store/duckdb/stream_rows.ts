@@ -8,6 +8,13 @@ import type { SampleTarget } from "./sample_chunks.js";
 import { SampleRows } from "./sample_rows.js";
 import type { AddRow } from "./schema.js";
 import { type AcceptLabel, identityIn, SeriesRows, whole } from "./series_rows.js";
+import {
+  type MarkReading,
+  showsPeaks,
+  UNREAD_PEAK,
+  type UnreadPeak,
+  UnreadPeaks,
+} from "./unread_peaks.js";
 import type { WrittenIds } from "./written_ids.js";
 
 const WARNINGS: ReadonlySet<string> = new Set(["oom-kill", "limit"]);
@@ -99,6 +106,7 @@ export class StreamRows {
   readonly #processes: SeriesRow[] = [];
   #series: SeriesRows | null = null;
   #samples: SampleRows | null = null;
+  #peaks: UnreadPeaks | null = null;
 
   /** `written`: the dictionary rows that exist. */
   constructor(stream: string, sink: RowSink, accepted: AcceptLabel, written: WrittenIds) {
@@ -161,7 +169,7 @@ export class StreamRows {
         rows.addIfChanged(item.profile);
       }
     } else if (item.kind === "end") {
-      this.#writeExit(item.end, isOnDay);
+      this.#writeEnd(item.end, isOnDay);
     } else if (item.kind === "events") {
       for (const { timeMs, pid, kind, detail } of item.events) {
         if (isOnDay(timeMs)) {
@@ -174,10 +182,11 @@ export class StreamRows {
   }
 
   /** How the recorded program ended, if that was seen. */
-  #writeExit(end: EndBatch, isOnDay: (timeMs: TimeMs) => boolean): void {
+  #writeEnd(end: EndBatch, isOnDay: (timeMs: TimeMs) => boolean): void {
     const text = exitText(end);
     const root = this.#processes[0];
     if (text !== null && root !== undefined && isOnDay(end.timeMs)) {
+      this.#writePeaks(this.#unreadPeaks().atEnd(end));
       const id = this.#seriesRows().of(root.pid, root.startedMs);
       this.#sink.add("events", id, whole(end.timeMs), EXIT_EVENT, "info", text);
     }
@@ -188,14 +197,32 @@ export class StreamRows {
     isOnDay: (timeMs: TimeMs) => boolean,
   ): void {
     const rows = this.#seriesRows();
+    const marks: MarkReading[] = [];
     for (let i = 0; i < series.length; i++) {
       const time = float64At(timeMs, i);
       const amount = float64At(value, i);
-      const { pid, startedMs } = itemAt(this.#processes, uint32At(series, i));
+      const process = uint32At(series, i);
+      const { pid, startedMs } = itemAt(this.#processes, process);
       if (Number.isFinite(amount) && isOnDay(time)) {
         const metric = itemAt(names, uint8At(name, i));
         this.#sink.add("metrics", rows.of(pid, startedMs), whole(time), metric, amount);
+        if (showsPeaks(metric)) {
+          marks.push({ process, startedMs, timeMs: time, metric, bytes: amount });
+        }
       }
+    }
+    this.#writePeaks(this.#unreadPeaks().after(marks));
+  }
+
+  #unreadPeaks(): UnreadPeaks {
+    this.#peaks ??= new UnreadPeaks(this.#described().startedMs);
+    return this.#peaks;
+  }
+
+  #writePeaks(peaks: readonly UnreadPeak[]): void {
+    const { rootId } = this.#seriesRows();
+    for (const { timeMs, bytes } of peaks) {
+      this.#sink.add("metrics", rootId, whole(timeMs), UNREAD_PEAK, bytes);
     }
   }
 

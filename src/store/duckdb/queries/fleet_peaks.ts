@@ -3,10 +3,12 @@ import type { SizedProcess, SizeEvidence } from "../../../diagnose/index.js";
 import type { Millis } from "../../../model/base/units.js";
 import type { Window } from "../../interface/window.js";
 import type { RowReader, Rows } from "../row_database.js";
+import { UNREAD_PEAK } from "../unread_peaks.js";
 import { CARRY_MS, windowValues, within } from "./gauge.js";
 import { byService, processOf, type StoredProcess } from "./stored_process.js";
 
 const HOUR_MS: Millis = 3_600_000;
+const READ = ["treeRssBytes", UNREAD_PEAK, "treePssBytes", "cgroupUsageBytes", "cgroupLimitBytes"];
 
 /**
  * In the order of `services`. Peaks are those of RSS, times the share of PSS in it at its readings: pages that a program and
@@ -25,7 +27,7 @@ export async function fleetPeaks(
   const need = { ...within(window), of: `s.service IN (${names})` };
   const metrics = database.union("metrics", days, {
     ...need,
-    names: ["treeRssBytes", "treePssBytes", "cgroupUsageBytes", "cgroupLimitBytes"],
+    names: READ,
   });
   const events = database.union("events", days, need);
   const rows = await database.query(
@@ -34,11 +36,11 @@ export async function fleetPeaks(
       metrics AS (
         SELECT m.* FROM ${metrics} m JOIN root USING (series_id)
         WHERE m.ts_ms >= $start_ms AND m.ts_ms < $end_ms
-          AND m.name IN ('treeRssBytes', 'treePssBytes', 'cgroupUsageBytes', 'cgroupLimitBytes')),
+          AND m.name IN (${READ.map((name) => `'${name}'`).join(", ")})),
       rss AS (SELECT series_id, ts_ms, value FROM metrics WHERE name = 'treeRssBytes'),
       hours AS (
         SELECT series_id, (ts_ms // ${HOUR_MS}) * ${HOUR_MS} AS ts, max(coalesce(most, value)) AS peak
-        FROM metrics WHERE name = 'treeRssBytes' GROUP BY ALL),
+        FROM metrics WHERE name IN ('treeRssBytes', '${UNREAD_PEAK}') GROUP BY ALL),
       peaks AS (
         SELECT series_id, list(ts ORDER BY ts) AS times, list(peak ORDER BY ts) AS vals
         FROM hours GROUP BY series_id),

@@ -6,6 +6,7 @@ import type { Selection } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
 import type { RowReader } from "../row_database.js";
 import { CARRY_SHARE, SHORTEST_CARRY_MS } from "../sample_rows.js";
+import { UNREAD_PEAK } from "../unread_peaks.js";
 
 /** A process is polled at least every 2 minutes; an older reading is not carried forward. */
 export const CARRY_MS = 300_000;
@@ -79,7 +80,7 @@ const OFTEN = Object.values(SOURCES)
 
 /** How long a raw reading of any metric is valid, of the readings `m` and their series `s`. */
 export function carrySql(name: string): string {
-  return `CASE WHEN ${name} IN (${OFTEN}) THEN ${CARRY_MS} ELSE ${RARE_CARRY} END`;
+  return `CASE WHEN ${name} = '${UNREAD_PEAK}' THEN 1 WHEN ${name} IN (${OFTEN}) THEN ${CARRY_MS} ELSE ${RARE_CARRY} END`;
 }
 
 /**

@@ -5,6 +5,7 @@ import { READ, type SpanReadings } from "../kept/kept_readings.js";
 import type { RowReader, Rows } from "../row_database.js";
 import { SHORTEST_CARRY_MS } from "../sample_rows.js";
 import { SOURCE_LABEL } from "../series_rows.js";
+import { UNREAD_PEAK } from "../unread_peaks.js";
 import {
   CARRY_MS,
   firstValidOftenMs,
@@ -198,8 +199,7 @@ function rssRows(
 const SEEN = `CASE WHEN m.carry_ms = 0 THEN m.ts_ms WHEN m.name IN ('treeRssBytes', 'liveBytes')
   THEN m.ts_ms + greatest(0, m.carry_ms - ${CARRY_MS}) END`;
 /** The rows that say when, and what the page shows: in coarser tiers, a third of all. */
-const SHOWN =
-  "(m.carry_ms = 0 OR m.name IN ('treeRssBytes', 'liveBytes', 'cgroupLimitBytes', 'cgroupHighBytes'))";
+const SHOWN = `(m.carry_ms = 0 OR m.name IN ('treeRssBytes', '${UNREAD_PEAK}', 'liveBytes', 'cgroupLimitBytes', 'cgroupHighBytes'))`;
 /** When a row of the profiles `p` of another profiler saw its program. */
 const TAKEN = `p.ts_ms + greatest(0, p.carry_ms - ${SHORTEST_CARRY_MS})`;
 
@@ -223,7 +223,7 @@ function newestRows(
       reported AS (
         SELECT m.series_id, ${step("m.ts_ms")}, max(${SEEN}) AS last_ms,
           arg_max(m.value, m.ts_ms) FILTER (m.name = 'treeRssBytes') AS rss,
-          max(m.most) FILTER (m.name = 'treeRssBytes') AS peak,
+          max(m.most) FILTER (m.name IN ('treeRssBytes', '${UNREAD_PEAK}')) AS peak,
           arg_max(m.value, m.ts_ms) FILTER (m.name = 'cgroupLimitBytes') AS limit_bytes,
           arg_max(m.value, m.ts_ms) FILTER (m.name = 'cgroupHighBytes') AS high_bytes,
           NULL AS live
