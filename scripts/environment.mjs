@@ -103,12 +103,14 @@ const /** @type {Suite[]} */ suites = ["bookworm"];
 const /** @type {Suite[]} */ longSuites = ["bookworm", "bullseye", "trixie"];
 const /** @type {Suite[]} */ longBuildSuites = ["bullseye", "trixie"];
 
+/** @typedef {import("../test/long.mjs").LongNeed} LongNeed */
+
 /**
  * Creates what is missing and writes the file that readEnvironment() reads.
- * @param {{long?: boolean}} [options] with what only `npm run test:long` needs
+ * @param {{needs?: ReadonlySet<LongNeed>}} [options] what only tests of `npm run test:long` need
  * @returns {Promise<Environment>}
  */
-export async function makeEnvironment({ long = false } = {}) {
+export async function makeEnvironment({ needs = new Set() } = {}) {
   await setUp();
   /** @type {Environment["skipped"]} */
   const skipped = [];
@@ -133,24 +135,29 @@ export async function makeEnvironment({ long = false } = {}) {
   const freeThreaded = await orSkip("CPython without a GIL", makeFreeThreaded);
   const packagesPython = await orSkip("PyPI packages", () => makePackages(local));
   const torchPython = await orSkip("torch", () => makeTorch(local));
-  const tensorflowPython = await orSkip("TensorFlow", () => makeTensorflow(local, long));
-  const chdbPython = await orSkip("chdb", () => makeChdb(local, long));
+  const tensorflowPython = await orSkip("TensorFlow", () =>
+    makeTensorflow(local, needs.has("tensorflow")),
+  );
+  const chdbPython = await orSkip("chdb", () => makeChdb(local, needs.has("chdb")));
   const sendersPython = await orSkip("profilers that send", () => makeSenders(local));
   const schemasPython = await orSkip("schemas of Kubernetes", () => makeKubernetesSchemas(local));
   const helm = await orSkip("Helm", makeHelm);
-  const kubernetes = await orSkip("an API server of Kubernetes", () => makeApiServer(long));
+  const kubernetes = await orSkip("an API server of Kubernetes", () =>
+    makeApiServer(needs.has("kubernetes")),
+  );
   const wheelhouse = await orSkip("wheels for offline installs", () => makeWheelhouse(local));
   const allocators = await orSkip("jemalloc, mimalloc, tcmalloc", makeAllocators);
   const clickhouse = await orSkip("ClickHouse", makeClickhouse);
-  const zookeeper = await orSkip("ZooKeeper", () => makeZookeeper(long));
+  const zookeeper = await orSkip("ZooKeeper", () => makeZookeeper(needs.has("cluster")));
   const packagingPython = await orSkip("packaging tools", () => makePackagingTools(local));
   /** @type {Record<"cleanRoots" | "buildRoots", Record<string, string>>} */
   const roots = { cleanRoots: {}, buildRoots: {} };
-  for (const suite of long ? longSuites : suites) {
+  const isEveryDebian = needs.has("debian");
+  for (const suite of isEveryDebian ? longSuites : suites) {
     const made = await orSkip(`Debian ${suite}`, () => makeCleanRoot(suite));
     Object.assign(roots.cleanRoots, made === null ? {} : { [suite]: made });
   }
-  for (const suite of long ? longBuildSuites : []) {
+  for (const suite of isEveryDebian ? longBuildSuites : []) {
     const made = await orSkip(`a compiler in Debian ${suite}`, () => makeBuildRoot(suite));
     Object.assign(roots.buildRoots, made === null ? {} : { [suite]: made });
   }

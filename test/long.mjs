@@ -3,11 +3,14 @@
  * `npm run test:long` sets TIDEMARK_LONG=1, runs the full count, and writes docs/test-long.md. A test
  * reads its count by `inject("counts")` of vitest.
  *
+ * @typedef {"tensorflow" | "chdb" | "cluster" | "kubernetes" | "debian"} LongNeed what set-up leaves out of `npm test`
+ *
  * @typedef {object} LongTest
  * @property {string} what is repeated: the row's name in docs/test-long.md
  * @property {string} file part of the test file's path
  * @property {number} sample repetitions under `npm test`
  * @property {number} full repetitions under `npm run test:long`
+ * @property {LongNeed[]} [needs]
  *
  * @typedef {keyof typeof longTests} LongTestName
  */
@@ -36,6 +39,7 @@ export const longTests = {
     file: "test/packages/install.test",
     sample: 1,
     full: 17,
+    needs: ["debian"],
   },
   planCases: {
     what: "models and options whose savings and fits are planned again",
@@ -78,12 +82,14 @@ export const longTests = {
     file: "test/packages/wheel.test",
     sample: 0,
     full: 2,
+    needs: ["debian"],
   },
   tensorflowPrograms: {
     what: "programs of TensorFlow itself whose allocators gpu PID and import compare (none if it is not installed)",
     file: "test/gpu/tensorflow.test",
     sample: 2,
     full: 2,
+    needs: ["tensorflow"],
   },
   killMoments: {
     what: "moments of a run at which the recorder is killed",
@@ -102,6 +108,14 @@ export const longTests = {
     file: "src/store",
     sample: 2,
     full: 4,
+    needs: ["chdb", "cluster"],
+  },
+  apiServers: {
+    what: "versions of Kubernetes in whose API server the chart is installed, upgraded and removed",
+    file: "test/kubernetes/api_server.test",
+    sample: 0,
+    full: 1,
+    needs: ["kubernetes"],
   },
   busyHostSeconds: {
     what: "seconds in which 20 processes start and 200 are forked each second beside a collector",

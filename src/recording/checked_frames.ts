@@ -2,7 +2,7 @@
 import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import { IMPORTED_FIGURES, type ImportedSource, PRECISIONS } from "../model/profile/imported.js";
 import { METRICS, type TimelineEvent } from "../model/profile/series.js";
-import type { ServiceIdentity } from "../model/wire/identity.js";
+import { joinedIdentity, type ServiceIdentity } from "../model/wire/identity.js";
 import { checkIds, checkTable, demand, record } from "./batch_check.js";
 import type {
   EndBatch,
@@ -76,7 +76,11 @@ export function checkedMeta(batch: unknown): MetaBatch {
   if (imported !== undefined) {
     checkImported(imported);
   }
-  return batch as MetaBatch;
+  // Whoever wrote the frame may have ignored the bounds.
+  return {
+    ...(batch as MetaBatch),
+    ...(identity === undefined ? {} : { identity: joinedIdentity([identity as ServiceIdentity]) }),
+  };
 }
 
 function checkImported(imported: unknown): void {

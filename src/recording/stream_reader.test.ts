@@ -1,5 +1,7 @@
 import { deflateSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
+import { present } from "../model/base/present.js";
+import { LONGEST_LABEL_VALUE, MOST_LABELS } from "../model/wire/identity.js";
 import { crc32 } from "./frames/checksum.js";
 import { FILE_HEAD_BYTES, FRAME_HEAD_BYTES } from "./frames/frames.js";
 import { type StreamLimits, StreamReader, wholeFrames } from "./stream_reader.js";
@@ -42,6 +44,18 @@ describe("a stream", () => {
     });
     expect(kinds).toEqual(whole);
     expect(reader.offset).toBe(bytes.length);
+  });
+
+  it("has bounded labels, whatever its sender wrote", () => {
+    const labels = Object.fromEntries(
+      Array.from({ length: 99 }, (_, n) => [`l${n}`, "x".repeat(9999)]),
+    );
+    const long = streamBytes({ service: "s".repeat(9999), startedMs: 1, pid: 1, labels });
+    const [meta] = new StreamReader("it", LIMITS).take(long);
+    const identity = present(meta?.kind === "meta" ? meta.meta.identity : undefined);
+    expect(identity.service).toHaveLength(LONGEST_LABEL_VALUE);
+    expect(Object.keys(identity.labels)).toHaveLength(MOST_LABELS);
+    expect(identity.labels.l0).toHaveLength(LONGEST_LABEL_VALUE);
   });
 
   it("is refused if a frame is truncated, damaged, repeated, or follows the end", () => {

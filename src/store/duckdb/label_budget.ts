@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { LONGEST_LABEL_VALUE } from "../../model/wire/identity.js";
 import type { LabelUse } from "../interface/store.js";
 import { rowsOf } from "./connection.js";
 import type { RowDatabase, Rows } from "./row_database.js";
@@ -54,9 +55,11 @@ export class LabelBudget {
     return budget;
   }
 
-  /** The value, or {@link OVERFLOW}. Half characters (lone surrogates), which no database stores, become U+FFFD. */
+  /** The value, cut to {@link LONGEST_LABEL_VALUE}, or {@link OVERFLOW}. Half characters (lone surrogates), which no database
+   * stores, become U+FFFD. */
   accepted(service: string, label: string, value: string): string {
-    return this.#accepted(service.toWellFormed(), label.toWellFormed(), value.toWellFormed());
+    const bounded = value.slice(0, LONGEST_LABEL_VALUE).toWellFormed();
+    return this.#accepted(service.toWellFormed(), label.toWellFormed(), bounded);
   }
 
   #accepted(service: string, label: string, value: string): string {
