@@ -267,6 +267,14 @@ describeStores(environment, (tested) => {
     expect(none?.processes).toEqual([]);
   });
 
+  it("takes from a peak what was shared before it, not as large a share of the peak", async () => {
+    const at = (...mib: number[]) => mib.map((each, step) => [step * MINUTE, each * MIB] as const);
+    const figures = { treePssBytes: at(15) };
+    await give({ service: "shop", pid: 1, startedMs: START, rss: at(20, 300, 20, 4), figures });
+    const [shop] = await store.fleetPeaks(["shop"], window);
+    expect(shop?.processes[0]?.peaks.values).toEqual([295 * MIB]);
+  });
+
   it("knows peaks between two readings by what the kernel keeps, also from a coarser tier", async () => {
     const startedMs = START - 30 * HOUR;
     const at = (...mib: number[]) => mib.map((each, step) => [step * MINUTE, each * MIB] as const);

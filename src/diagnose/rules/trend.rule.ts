@@ -3,11 +3,11 @@ import {
   formatDurationBriefly,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
-import type { Bytes } from "../../model/base/units.js";
+import type { Bytes, Millis } from "../../model/base/units.js";
 import { LEDGER_PARTS } from "../../model/profile/ledger.js";
 import { partGrowth } from "../evidence/ledger_growth.js";
 import { type Observations, SMALLEST_RISE_BYTES } from "../evidence/observations.js";
-import { isFirm, risesLate, smallestRise } from "../series/growth.js";
+import { isEven, isFirm, risesLate, smallestRise } from "../series/growth.js";
 import { type Swings, swingsOf, swingsText } from "../series/swings.js";
 import { levelNow, memoryName, type TotalGrowth } from "../series/total_growth.js";
 import { keptSpanMs } from "../sites/suspects.js";
@@ -29,6 +29,9 @@ export const trend: Rule = {
     }
     if (isOpen(observations)) {
       return undecided(observations);
+    }
+    if (stillRises(observations)) {
+      return slowsDown(observations);
     }
     const swings = rss.metric === rss.end.metric ? swingsOf(rss.readings) : null;
     if (swings !== null) {
@@ -134,9 +137,11 @@ function slowsDown(observations: Observations): Finding {
       sentence: `Memory grew mostly at the start, and much less since (a warm-up): ${levelText(observations)}.`,
     };
   }
-  return windowMs < UNCERTAIN_MS
-    ? open(`${detail} A slow leak looks the same; ${settledBy(MINUTE_MS)}.`, 0.5, MINUTE_MS)
-    : { says: "no leak", kind: "steady", weight: 0.45, detail };
+  if (stillRises(observations) || windowMs < UNCERTAIN_MS) {
+    const neededMs = windowMs < UNCERTAIN_MS ? MINUTE_MS : neededFor(total);
+    return open(`${detail} A slow leak looks the same; ${settledBy(neededMs)}.`, 0.5, neededMs);
+  }
+  return { says: "no leak", kind: "steady", weight: 0.45, detail };
 }
 
 /** A rise whose interval excludes zero, but which is small, or has ended, or may do so. */
@@ -154,6 +159,10 @@ function notSure({ total }: Observations): string {
 
 /** A rise that is visible in a chart although it is too small to be significant. */
 const SMALLEST_SEEN_BYTES = 1_000_000;
+/** An even rise of a few minutes, too small to be called a leak, is no sign of calm either. */
+const SMALLEST_EVEN_BYTES = 500_000;
+const SETTLED_MS = 300_000;
+const JUDGED_SHARE = 2 / 3;
 /** More than a filled cache, which is then part of the swing, and less than any finding that names a cause. */
 const SWINGS_WEIGHT = 0.61;
 const MINUTE_MS = 60_000;
@@ -178,6 +187,26 @@ function undecided({ total, windowMs, evidence }: Observations): Finding {
     0.5,
     neededMs,
   );
+}
+
+/** A window of a few minutes in which memory rises evenly, but by less than what counts. */
+function stillRises({ total, windowMs, evidence }: Observations): boolean {
+  return (
+    windowMs < SETTLED_MS &&
+    evidence.importedFrom === undefined &&
+    isEven(total) &&
+    total.rise >= SMALLEST_EVEN_BYTES
+  );
+}
+
+/** The length of a window in which this rise counts, if it goes on. */
+function neededFor({ low, level }: TotalGrowth): Millis {
+  const lengths = [2, 5, 10, 30, 60].map((minutes) => minutes * MINUTE_MS);
+  const counts = (lengthMs: Millis) => {
+    const spanMs = JUDGED_SHARE * lengthMs;
+    return low * spanMs > smallestRise(spanMs, level);
+  };
+  return lengths.find(counts) ?? 2 * 60 * MINUTE_MS;
 }
 
 /** The trend alone does not show the kind of growth, so the finding asks for the evidence that would, if there is none. */

@@ -191,14 +191,21 @@ export function doubtAbout(growth: Growth): "small" | "past" | null {
  * Growth that is too slow to reach the threshold of the window, but even, precisely measured, and significant if
  * it continues for a day. The last third grows at about the same rate, so it is not the end of a start-up.
  */
-function isSlowAndSure({ shape, slope, low, high, late, spanMs, rise, level }: Growth): boolean {
-  const daily = Math.max(SMALLEST_DAILY.bytes, SMALLEST_DAILY.share * level);
+function isSlowAndSure(growth: Growth): boolean {
   const { shortMs, shortBytes, longMs, longBytes } = SMALLEST_SURE;
-  const position = Math.max(0, Math.min(1, (spanMs - shortMs) / (longMs - shortMs)));
+  const position = Math.max(0, Math.min(1, (growth.spanMs - shortMs) / (longMs - shortMs)));
   return (
-    shape === "growing" &&
+    growth.shape === "growing" &&
+    isEven(growth) &&
+    growth.rise >= shortBytes + position * (longBytes - shortBytes)
+  );
+}
+
+/** Whether it is even, precisely measured, and significant if it continues for a day, however little it is so far. */
+export function isEven({ slope, low, high, late, spanMs, level }: Growth): boolean {
+  const daily = Math.max(SMALLEST_DAILY.bytes, SMALLEST_DAILY.share * level);
+  return (
     spanMs >= SHORTEST_SURE_MS &&
-    rise >= shortBytes + position * (longBytes - shortBytes) &&
     low * DAY_MS > daily &&
     low >= SURE_LOW * slope &&
     high <= SURE_HIGH * slope &&

@@ -55,6 +55,18 @@ describe("a slow but certain rise", () => {
     expect(half((s) => 35 + 0.02 * s).kind).toBe("steady");
   });
 
+  test("is undecided in a minute if it is even, also beside peaks that are freed", () => {
+    const even = (s: number) => 25 + (80 * s) / 3600;
+    const peaks = (s: number) => even(s) + (s % 10 < 0.3 ? 300 : 0);
+    for (const at of [even, peaks]) {
+      const { verdict } = diagnose(withRss("minute 1\nsite parse churns 1", at));
+      expect(verdict.kind).toBe("insufficient-evidence");
+      expect(verdict.summary).toMatch(/80 MiB\/h.* a window of 5 min would settle it/);
+    }
+    const swings = (s: number) => 25 + (s % 10 < 0.3 ? 300 : 0);
+    expect(CALM).toContain(diagnose(withRss("minute 1\nsite parse churns 1", swings)).verdict.kind);
+  });
+
   test("the verdict adds what censuses counted", () => {
     const text = "minute 5\nsite parse churns 1\ncensus dict 1 + 0.003/s\ncensuses 30s 280s";
     expect(diagnose(withRss(text, slowly(12.2))).verdict.summary).toMatch(

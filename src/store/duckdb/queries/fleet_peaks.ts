@@ -11,8 +11,8 @@ const HOUR_MS: Millis = 3_600_000;
 const READ = ["treeRssBytes", UNREAD_PEAK, "treePssBytes", "cgroupUsageBytes", "cgroupLimitBytes"];
 
 /**
- * In the order of `services`. Peaks are those of RSS, times the share of PSS in it at its readings: pages that a program and
- * its child processes share are counted once.
+ * In the order of `services`. Peaks are those of RSS without what was counted more than once at the last reading of PSS:
+ * pages that a program and its child processes share. A peak adds to those pages at most as it adds to RSS.
  */
 export async function fleetPeaks(
   database: RowReader,
@@ -38,16 +38,21 @@ export async function fleetPeaks(
         WHERE m.ts_ms >= $start_ms AND m.ts_ms < $end_ms
           AND m.name IN (${READ.map((name) => `'${name}'`).join(", ")})),
       rss AS (SELECT series_id, ts_ms, value FROM metrics WHERE name = 'treeRssBytes'),
+      pairs AS (
+        SELECT p.series_id, p.ts_ms, greatest(0, r.value - p.value) AS bytes, least(1, p.value / r.value) AS share
+        FROM metrics p ASOF JOIN rss r ON p.series_id = r.series_id AND p.ts_ms >= r.ts_ms
+        WHERE p.name = 'treePssBytes' AND r.value > 0),
+      shared AS (SELECT series_id, avg(bytes) AS bytes, avg(share) AS share FROM pairs GROUP BY series_id),
       hours AS (
-        SELECT series_id, (ts_ms // ${HOUR_MS}) * ${HOUR_MS} AS ts, max(coalesce(most, value)) AS peak
-        FROM metrics WHERE name IN ('treeRssBytes', '${UNREAD_PEAK}') GROUP BY ALL),
+        SELECT m.series_id, (m.ts_ms // ${HOUR_MS}) * ${HOUR_MS} AS ts,
+          max(greatest(coalesce(m.most, m.value) - coalesce(pairs.bytes, shared.bytes, 0),
+            coalesce(m.most, m.value) * coalesce(pairs.share, shared.share, 1))) AS peak
+        FROM metrics m ASOF LEFT JOIN pairs ON m.series_id = pairs.series_id AND m.ts_ms >= pairs.ts_ms
+          LEFT JOIN shared ON shared.series_id = m.series_id
+        WHERE m.name IN ('treeRssBytes', '${UNREAD_PEAK}') GROUP BY ALL),
       peaks AS (
         SELECT series_id, list(ts ORDER BY ts) AS times, list(peak ORDER BY ts) AS vals
         FROM hours GROUP BY series_id),
-      shared AS (
-        SELECT p.series_id, least(1, sum(p.value) / sum(r.value)) AS share
-        FROM metrics p ASOF JOIN rss r ON p.series_id = r.series_id AND p.ts_ms >= r.ts_ms
-        WHERE p.name = 'treePssBytes' AND r.value > 0 GROUP BY p.series_id),
       beside AS (
         SELECT u.series_id, median(greatest(0, u.value - r.value * coalesce(shared.share, 1))) AS bytes
         FROM metrics u ASOF JOIN rss r ON u.series_id = r.series_id AND u.ts_ms >= r.ts_ms
@@ -62,11 +67,10 @@ export async function fleetPeaks(
         FROM ${events} e JOIN series s USING (series_id)
         -- Where the machine was short of memory, the limit was not the cause.
         WHERE e.kind = 'oom-kill' AND NOT contains(e.body, '(the machine)') AND e.ts_ms >= $start_ms AND e.ts_ms < $end_ms GROUP BY s.root_id)
-    SELECT root.*, peaks.times, peaks.vals, newest.last_ms, newest.limit_bytes,
-      coalesce(shared.share, 1) AS share, coalesce(beside.bytes, 0) AS beside_bytes,
+    SELECT root.*, peaks.times, peaks.vals, newest.last_ms, newest.limit_bytes, coalesce(beside.bytes, 0) AS beside_bytes,
       coalesce(kills.kills, []) AS kills, v.limit_bytes AS verdict_limit
     FROM root JOIN peaks USING (series_id) JOIN newest USING (series_id)
-      LEFT JOIN shared USING (series_id) LEFT JOIN beside USING (series_id) LEFT JOIN kills USING (series_id)
+      LEFT JOIN beside USING (series_id) LEFT JOIN kills USING (series_id)
       LEFT JOIN verdicts v ON v.stream = root.stream
     ORDER BY root.started_ms, root.stream`,
     {
@@ -82,11 +86,9 @@ function sizedOf(
   window: Window,
 ): StoredProcess & Omit<SizedProcess, "instance"> {
   const process = processOf(row, window);
-  const share = Number(row.share);
-  const { times, values } = process.readings;
   return {
     ...process,
-    peaks: { times, values: values.map((peak) => peak * share) },
+    peaks: process.readings,
     besideBytes: Number(row.beside_bytes),
     killsMs: Array.from((row.kills as unknown as { items: readonly bigint[] }).items, Number),
   };
