@@ -71,7 +71,7 @@ test("services, versions and functions whose names contain % are shown as they a
     await expect.poll(() => words("[aria-label='Profile']")).toContain(name);
     await page.getByRole("row").filter({ hasText: stream }).click();
     await drawn();
-    await page.getByRole("link", { name: service, exact: true }).click();
+    await page.getByLabel("Path").getByText(service, { exact: true }).click();
     await expect.poll(() => words("[aria-label='Path']")).toBe(`Services ${service}`);
   }
   await page.goto(server.url);
