@@ -139,7 +139,7 @@ const ofFleet = [
   {
     name: "fleet-verdicts",
     path: "/verdicts?since=30d",
-    drawn: "text=thumbnails",
+    drawn: "section[aria-label=Verdicts] .table-row",
     options: { ...fleet, viewport: { width: 1440, height: 620 } },
     needs: [verdicts, linesOfLeaks],
   },

@@ -107,7 +107,7 @@ const cut = () =>
       part.scrollWidth > part.clientWidth + 1 ||
       part.getBoundingClientRect().right > innerWidth + 1;
     const parts = document.querySelectorAll(
-      ".table-head > div, .table-row > .numeric, .verdict-mark, .figure > *, .toolbar > *",
+      ".table-head, .table-head > div, .table-row > .numeric, .verdict-mark, .figure > *, .toolbar > *",
     );
     return [...parts].filter(isCut).map((part) => part.textContent);
   });

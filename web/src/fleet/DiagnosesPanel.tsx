@@ -122,7 +122,7 @@ const COLUMNS: readonly Column<FleetDiagnosisJson>[] = [
     id: "version",
     name: "Version",
     title: "The version that leaks, or the newest; and the first that leaks, if it is another",
-    track: "minmax(70px, 1fr)",
+    track: "minmax(70px, 140px)",
     wide: true,
     cell: versionText,
     order: versionText,
@@ -132,7 +132,7 @@ const COLUMNS: readonly Column<FleetDiagnosisJson>[] = [
     name: "Growth per instance",
     title:
       "With its interval; while nothing is decided, the mean by the verdicts of single instances",
-    track: "190px",
+    track: "216px",
     narrowTrack: "92px",
     numeric: true,
     cell: ({ leak, own }) =>
@@ -163,7 +163,7 @@ const COLUMNS: readonly Column<FleetDiagnosisJson>[] = [
     id: "limit",
     name: "First limit in",
     title: "Until the first instance reaches its limit",
-    track: "110px",
+    track: "96px",
     numeric: true,
     wide: true,
     cell: ({ leak, forecast: [first] }) =>

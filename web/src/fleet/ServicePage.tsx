@@ -176,6 +176,7 @@ const columnsOf = (
     id: "instance",
     name: "Instance",
     track: "76px",
+    narrowTrack: "64px",
     cell: (row) => <code>{row.stream.slice(0, 8)}</code>,
     order: (row) => row.stream,
   },
@@ -205,6 +206,7 @@ const columnsOf = (
     name: "RSS",
     title: "Of the program and its child processes, at the last reading",
     track: rows.some(({ source }) => source !== undefined) ? "100px" : "76px",
+    narrowTrack: rows.some(({ source }) => source !== undefined) ? "84px" : "68px",
     numeric: true,
     cell: (row) =>
       row.source === undefined
@@ -228,7 +230,7 @@ const columnsOf = (
     id: "verdict",
     name: "Verdict",
     track: "minmax(116px, 0.6fr)",
-    narrowTrack: "106px",
+    narrowTrack: "minmax(90px, 106px)",
     cell: (row) => <VerdictMark verdict={row.verdict} />,
     order: (row) => row.verdict.kind,
   },

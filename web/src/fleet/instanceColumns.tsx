@@ -38,7 +38,7 @@ export const stateColumn = (endMs: TimeMs, rows: readonly Stated[]): Column<Stat
     : rows.every(({ state }) => state === "running")
       ? "52px"
       : "128px",
-  narrowTrack: "62px",
+  narrowTrack: "60px",
   cell: (row) => (
     <>
       <span className="wide">{instanceStateText(row, endMs)}</span>
