@@ -132,7 +132,7 @@ const ofFleet = [
   {
     name: "fleet-compare",
     path: "/service?name=checkout&since=7d&view=compare",
-    drawn: "text=PriceTable.price_for",
+    drawn: "[aria-label=Differences] .table-row",
     options: { ...fleet, viewport: { width: 1440, height: 1150 } },
     needs: [],
   },
@@ -285,6 +285,8 @@ async function picture(browser, url, { name, options, drawn, tab, part }) {
   const page = await context.newPage();
   await page.goto(url);
   await page.waitForSelector(drawn);
+  // No part of a page of the server is missing.
+  await page.getByText("Asking the server").first().waitFor({ state: "detached" });
   // Nothing is selected, because the details would show a path on this machine.
   const file = join(images, `${name}.png`);
   if (tab) {

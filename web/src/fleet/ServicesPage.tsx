@@ -123,7 +123,7 @@ const runningColumn = (endMs: TimeMs, areAll: boolean): Column<ServiceRowJson> =
   id: "instances",
   name: "Running",
   title: "Recorded programs that run, each with its child processes; if none does, since when",
-  track: areAll ? "64px" : "128px",
+  track: areAll ? "64px" : "142px",
   numeric: true,
   wide: true,
   cell: (row) => serviceStateText(row, endMs) || formatCount(row.instances),

@@ -37,7 +37,7 @@ export const stateColumn = (endMs: TimeMs, rows: readonly Stated[]): Column<Stat
     ? "150px"
     : rows.every(({ state }) => state === "running")
       ? "52px"
-      : "128px",
+      : "142px",
   narrowTrack: "60px",
   cell: (row) => (
     <>
