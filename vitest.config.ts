@@ -18,6 +18,9 @@ const matrix = [
   "test/server/ingest_page.test.ts",
   "test/server/open.test.ts",
   "test/server/pages.test.ts",
+  "test/server/pages_names.test.ts",
+  "test/server/pages_refusals.test.ts",
+  "test/server/pages_tables.test.ts",
   "test/{heap_page,ledger_core,ledger_recording,stacks_native}.test.ts",
   "test/report{,_diagnosis,_screens}.test.ts",
 ];

@@ -70,43 +70,85 @@ const ofNotebook = {
 };
 /** @type {import("playwright-core").BrowserContextOptions} */
 const fleet = { viewport: { width: 1440, height: 900 }, colorScheme: "light" };
-/** @type {(Picture & {path: string})[]} */
+const LEAKS = ["notifications", "thumbnails"];
+/**
+ * What a picture shows that a server finds out only after its start: rows of an answer of the API, and whether it is in them.
+ * @typedef {{what: string, path: string, rows: string, isIn: (rows: any[]) => boolean}} Needed
+ */
+/** @type {Needed} */
+const verdicts = {
+  what: "a verdict of each service",
+  path: "/api/v1/services?steps=2",
+  rows: "services",
+  isIn: (services) =>
+    services.length > 0 &&
+    services.every(({ service, verdict }) =>
+      LEAKS.includes(service) ? verdict.kind.endsWith("-leak") : verdict.kind !== "none",
+    ),
+};
+/** @type {Needed} */
+const linesOfLeaks = {
+  what: "the lines of both leaks",
+  path: "/api/v1/diagnoses",
+  rows: "diagnoses",
+  isIn: (diagnoses) =>
+    LEAKS.every((leak) =>
+      diagnoses.some(({ service, suspects }) => service === leak && suspects.length > 0),
+    ),
+};
+/** @type {Needed} */
+const firingAlerts = {
+  what: "the alerts for both leaks, with the holder of one, and for the regression",
+  path: "/api/v1/alerts",
+  rows: "alerts",
+  isIn: (alerts) =>
+    [...LEAKS, "checkout"].every((leak) =>
+      alerts.some(({ service, state }) => service === leak && state === "firing"),
+    ) && alerts.some(({ holder }) => holder !== undefined),
+};
+/** @type {(Picture & {path: string, needs: Needed[]})[]} */
 const ofFleet = [
   {
     name: "fleet-services",
     path: "/?since=30d",
     drawn: "text=thumbnails",
     options: fleet,
+    needs: [verdicts, firingAlerts],
   },
   {
     name: "fleet-service",
     path: "/service?name=checkout&since=7d",
     drawn: "[data-testid=flame][data-frames]",
     options: fleet,
+    needs: [verdicts],
   },
   {
     name: "fleet-heat",
     path: "/service?name=thumbnails&since=30d&chart=instance",
     drawn: "[data-testid=heat][data-rows]",
     options: { ...fleet, viewport: { width: 1440, height: 650 } },
+    needs: [],
   },
   {
     name: "fleet-compare",
     path: "/service?name=checkout&since=7d&view=compare",
-    drawn: "text=PriceTable.price_for",
+    drawn: "[aria-label=Differences] .table-row",
     options: { ...fleet, viewport: { width: 1440, height: 1150 } },
+    needs: [],
   },
   {
     name: "fleet-verdicts",
     path: "/verdicts?since=30d",
-    drawn: "text=thumbnails",
+    drawn: "section[aria-label=Verdicts] .table-row",
     options: { ...fleet, viewport: { width: 1440, height: 620 } },
+    needs: [verdicts, linesOfLeaks],
   },
   {
     name: "fleet-alerts",
     path: "/alerts",
     drawn: "text=PriceTable.price_for",
     options: { ...fleet, viewport: { width: 1440, height: 760 } },
+    needs: [firingAlerts],
   },
 ];
 const PLAN_WORDS = ["--method", "lora", "--batch", "2", "--seq", "4k", "--gpu", "a100-80gb"];
@@ -134,8 +176,11 @@ async function screenshots() {
     notebook: () => picture(browser, pathToFileURL(notebookPage(folder)).href, ofNotebook),
     fleet: () =>
       withDemoServer(folder, async (url) => {
-        for (const wanted of ofFleet) {
-          await picture(browser, url + wanted.path, wanted);
+        for (const { needs, path, ...wanted } of ofFleet) {
+          for (const each of needs) {
+            await untilServed(url, each);
+          }
+          await picture(browser, url + path, wanted);
         }
       }),
   };
@@ -166,11 +211,11 @@ async function reportPage(folder, given) {
   return page;
 }
 
-/** Each takes two seconds. */
-const MOST_TRIES = 90;
+/** Each takes two seconds. Alerts name what a verdict has found a minute later. */
+const MOST_TRIES = 240;
 
 /**
- * Runs `serve --demo` until it has the verdicts of both leaks.
+ * Runs `serve --demo` while its pages are used.
  * @param {string} folder
  * @param {(url: string) => Promise<void>} use
  */
@@ -189,23 +234,21 @@ async function withDemoServer(folder, use) {
         break;
       }
     }
-    const { url } = JSON.parse(printed);
-    for (let found = 0, tries = 0; found < 20; await sleep(2_000)) {
-      if (++tries > MOST_TRIES) {
-        throw new SetupError(
-          `the demo's server knows the growth of ${found} of 20 services; try again later`,
-        );
-      }
-      const { services } = await (await fetch(`${url}/api/v1/services`)).json();
-      found = services.filter(
-        (/** @type {{growthBytesPerHour?: number}} */ each) =>
-          each.growthBytesPerHour !== undefined,
-      ).length;
-    }
-    await use(url);
+    await use(JSON.parse(printed).url);
   } finally {
     server.kill("SIGTERM");
   }
+}
+
+/** @param {string} url of the server @param {Needed} needed */
+async function untilServed(url, { what, path, rows, isIn }) {
+  for (let tries = 0; tries < MOST_TRIES; tries++, await sleep(2_000)) {
+    const answer = await fetch(url + path);
+    if (answer.ok && isIn((await answer.json())[rows])) {
+      return;
+    }
+  }
+  throw new SetupError(`the demo's server does not have ${what}; try again later`);
 }
 
 /** A snapshot of a training run that keeps each step's loss, until an allocation fails. @param {string} folder */
@@ -242,6 +285,8 @@ async function picture(browser, url, { name, options, drawn, tab, part }) {
   const page = await context.newPage();
   await page.goto(url);
   await page.waitForSelector(drawn);
+  // No part of a page of the server is missing.
+  await page.getByText("Asking the server").first().waitFor({ state: "detached" });
   // Nothing is selected, because the details would show a path on this machine.
   const file = join(images, `${name}.png`);
   if (tab) {

@@ -102,6 +102,70 @@ describeStores(environment, (tested) => {
     expect(services[0]).not.toHaveProperty("growthBytesPerHour");
   });
 
+  it("distinguishes instances that run, are silent or have ended; only the first count as growing", async () => {
+    const rss = (minutes: number) =>
+      Array.from({ length: minutes }, (_, minute) => [minute * MINUTE, MIB] as const);
+    const growth = { kind: "python-leak", confidence: 0.9, summary: "It leaks.", holders: [] };
+    const leaks = async (plan: StreamPlan) => {
+      const stream = await give(plan);
+      const rate = { growthBytesPerHour: MIB, limitBytes: 9 * MIB, msToLimit: 8 * HOUR };
+      await store.putVerdict({ stream, timeMs: START, ...growth, ...rate });
+    };
+    const shop = { service: "shop", startedMs: START };
+    await leaks({ ...shop, pid: 1, rss: rss(60) });
+    await leaks({ ...shop, pid: 2, rss: rss(30) });
+    await leaks({ ...shop, pid: 3, rss: rss(20), endedAfterMs: 20 * MINUTE });
+    await leaks({ ...shop, pid: 4, rss: rss(60), endedAfterMs: 2 * HOUR });
+    await leaks({ ...shop, service: "gone", pid: 5, rss: rss(9), endedAfterMs: 9 * MINUTE });
+    await leaks({ ...shop, service: "mute", pid: 6, rss: rss(9) });
+    const { instances, summary } = present(await store.service("shop", window, 4));
+    const states = instances.map(({ pid, state, msToLimit }) => [pid, state, msToLimit > 0]);
+    expect(states.sort()).toEqual([
+      [1, "running", true],
+      [2, "silent", false],
+      [3, "ended", false],
+      [4, "running", true],
+    ]);
+    expect(summary).toMatchObject({ state: "running", instances: 2, endedInstances: 1 });
+    expect(summary).toMatchObject({ silentInstances: 1, growthBytesPerHour: 2 * MIB });
+    const { services } = await store.services(window, 4);
+    for (const [service, state, ended, silent] of [
+      ["gone", "ended", 1, 0],
+      ["mute", "silent", 0, 1],
+    ]) {
+      const row = present(services.find((each) => each.service === service));
+      expect(row).toMatchObject({ state, instances: 0, endedInstances: ended });
+      expect(row).toMatchObject({ silentInstances: silent, msToLimit: 0 });
+      expect(row).toMatchObject({ verdict: { kind: "python-leak" } });
+      expect(row).not.toHaveProperty("growthBytesPerHour");
+    }
+    const { verdicts } = await store.verdicts(window, undefined);
+    expect(verdicts.map(({ isRunning, state }) => [isRunning, state])).toEqual([
+      ...[
+        [true, "running"],
+        [true, "running"],
+      ],
+      ...verdicts.slice(2).map(({ state }) => [false, state]),
+    ]);
+    expect(
+      verdicts
+        .slice(2)
+        .map(({ state }) => state)
+        .sort(),
+    ).toEqual([...["ended", "ended", "silent", "silent"]]);
+  });
+
+  it("knows the versions of each service that is stored", async () => {
+    const plan = { startedMs: START, rss: [[0, MIB]] as const };
+    await give({ ...plan, service: "shop", version: "42", pid: 1 });
+    await give({ ...plan, service: "shop", version: "41", pid: 2 });
+    await give({ ...plan, service: "cart", pid: 3 });
+    expect([...(await store.serviceVersions())]).toEqual([
+      ["cart", [""]],
+      ["shop", ["41", "42"]],
+    ]);
+  });
+
   it("computes the time to the limit from what is used now, not when the verdict was made", async () => {
     const stream = await give({
       ...{ service: "shop", pid: 1, startedMs: START },
@@ -118,9 +182,12 @@ describeStores(environment, (tested) => {
     } as const;
     const limitBytes = 500 * MIB;
     const atStart = { timeMs: START, limitBytes, growthBytesPerHour: 50 * MIB };
-    const timeLeft = async () => (await store.service("shop", window, 4))?.instances[0]?.msToLimit;
+    const timeLeft = async (endMs = START + MINUTE) =>
+      (await store.service("shop", { startMs: START, endMs }, 4))?.instances[0]?.msToLimit;
     await store.putVerdict({ stream, ...verdict, ...atStart, msToLimit: 8 * 3_600_000 });
     expect(await timeLeft()).toBe(2 * 3_600_000);
+    // An hour later it has been silent for long.
+    expect(await timeLeft(START + HOUR)).toBe(0);
     const gauge = async () => (await store.versionGauges(START + MINUTE))[0]?.msToLimit;
     expect(await gauge()).toBe(2 * 3_600_000);
     // A verdict that names no time is not given one.

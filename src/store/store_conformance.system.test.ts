@@ -413,7 +413,8 @@ describeStores(environment, (tested) => {
       { startMs: START - 4 * day, endMs: START + MINUTE },
       4,
     );
-    expect(present(services[0]).instances + present(services[0]).endedInstances).toBe(1);
+    const { instances, silentInstances } = present(services[0]);
+    expect(instances + silentInstances).toBe(1);
     expect((await store.use()).bytes).toBeGreaterThan(0);
     // What is older than retention is not written in the first place.
     await give(

@@ -149,9 +149,9 @@ describeStores(environment, (tested) => {
       live: await figures("liveBytes"),
       allocated: await figures("allocatedBytes"),
       allocatedObjects: await figures("allocatedObjects"),
-      services: services.map(({ service, instances, endedInstances }) => [
+      services: services.map(({ service, instances, endedInstances, silentInstances }) => [
         service,
-        instances + endedInstances,
+        instances + endedInstances + silentInstances,
       ]),
       peaks: (await store.service("shop", window, 4))?.instances
         .map(({ peakRssBytes }) => peakRssBytes)

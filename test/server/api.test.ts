@@ -227,7 +227,9 @@ test("diagnoses are of services, and name what is too little for a verdict", asy
   expect(diagnoses[0]?.verdict.summary).toBe(
     "Version 42 of shop has not run long enough for the fleet's verdict.",
   );
-  expect((await get<FleetDiagnosesJson>("diagnoses", { service: "'" })).diagnoses).toEqual([]);
+  expect(await get("diagnoses", { service: "'" })).toMatchObject({
+    what: "no service is called '",
+  });
   const long = { from: "0", to: "1000" };
   expect((await get<FleetDiagnosesJson>("diagnoses", long)).diagnoses).toEqual([]);
   const refused = await ask(`${server.url}/api/v1/diagnoses?top=3`);
@@ -248,7 +250,7 @@ describe("fleet", () => {
     expect(text).toMatch(/\+.* MiB .*cache/);
     expect(validate((await fleet(...words, "--json")).stdout, "fleet_diff")).toBeDefined();
     const growing = await fleet("growing", "shop");
-    expect(growing.stdout).toMatch(/PER HOUR[\s\S]*MiB\/h .*cache/);
+    expect(growing.stdout).toMatch(/TOTAL GROWTH[\s\S]*MiB\/h .*cache/);
     expect(validate((await fleet("growing", "shop", "--json")).stdout, "growing")).toBeDefined();
     const ofInstances = ["verdicts", "--by", "instance"];
     expect((await fleet(...ofInstances)).stdout).toMatch(/SERVICE +VERSION[\s\S]*shop/);
@@ -271,7 +273,28 @@ describe("fleet", () => {
     [["endpoints", "nobody"], /no service is called nobody/],
     [["diff", "shop@41", "shop@99"], /no process is stored that .*version="99"/],
     [["endpoints"], /as in: tidemark fleet endpoints checkout/],
-    [["verdicts", "nobody"], /no service nobody reported in this time/],
+    [["diff", "shop", "shap"], /no service is called shap; did you mean shop\?$/m],
+    [["diff", "shop@4", "shop@42"], /the version 4; its versions: 41, 42$/m],
+    ...[
+      "service",
+      "growing",
+      "endpoints",
+      "verdicts",
+      "sizes",
+      "actions",
+      "requests",
+      "profile",
+    ].map((question): [string[], RegExp] => [
+      [question, "shopp"],
+      /^tidemark: TM-E014 no service is called shopp; did you mean shop\?\n$/,
+    ]),
+    [["verdicts", "nobody"], /no service is called nobody; list them: tidemark fleet services/],
+    [
+      ["services", "--since", "900d"],
+      /--since must be above zero and at most 730 days; as in: .* services --since 24h\n$/,
+    ],
+    [["growing", "shop", "--since", "0s"], /--since takes a duration such as 30s/],
+    [["diff", "shop", "--ago", "900d"], /--ago must be above zero and at most 730 days/],
   ])("%j is refused", async (words, expected) => {
     const { status, stderr } = await fleet(...words);
     expect([status, stderr]).toEqual([2, expect.stringMatching(expected)]);

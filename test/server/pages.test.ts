@@ -268,7 +268,7 @@ describe("the pages", () => {
     await expect
       .poll(() => words("section[aria-label='Services that leak']"))
       .toMatch(
-        /1 of 1 leak .*billing 7 \+2\.0\d MiB\/h \(.* 2 of 2 no limit remember \(app\.py:1\)/,
+        /1 of 1 leak .*billing 7 \+2\.0\d MiB\/h (?:\(.*\) )?2 of 2 no limit remember \(app\.py:1\)/,
       );
     await page.getByRole("grid", { name: "Diagnoses" }).getByRole("row").last().click();
     await page.waitForURL(/service\?name=billing/);

@@ -7,9 +7,15 @@ import { afterEach, expect, test } from "vitest";
 import type { RequestsJson } from "../../src/model/documents/request_document.js";
 import { COLLECTOR_PATH } from "../../src/model/wire/requests.js";
 import { REQUESTS_PATH } from "../../src/model/wire/requests_path.js";
+import { streamBytes } from "../../src/recording/streams.fixture.js";
 import { validate } from "../recorded_app.js";
 import { execute, tidemark, until } from "../run.js";
-import { ask, type RunningServer, startServer } from "../server/running_server.js";
+import {
+  ask,
+  post as postFrames,
+  type RunningServer,
+  startServer,
+} from "../server/running_server.js";
 import { IDLE, LEAK, stopped, withWatchTest } from "./watched.js";
 
 const watched = withWatchTest();
@@ -51,6 +57,9 @@ test("a profile on request: the agent at once, although the share is 0, until th
   );
   await until(() => watched().recordingOf("asked", false) !== undefined);
   expect(watched().recordingOf("asked", true)).toBeUndefined();
+  for (const service of ["asked", "outside", "kept"]) {
+    await until(async () => (await fleet(["service", `${name}-${service}`])).status === 0);
+  }
   for (const service of ["asked", "outside", "kept"]) {
     // On a busy machine, half of this passes before the agent is in the program.
     const asked = await fleet(["profile", `${name}-${service}`, "--for", "45s"]);
@@ -143,6 +152,10 @@ test("who may ask, what is refused, and that a restart of the server forgets not
       },
       body: JSON.stringify(body),
     });
+  const rss = [[0, 2 ** 20]] as const;
+  const stored = streamBytes({ service: "shop", pid: 1, startedMs: Date.now(), rss });
+  const headers = { authorization: `Bearer ${of("ingest")}` };
+  expect((await postFrames(server.url, stored, { headers })).status).toBe(200);
   const wanted = { service: "shop", forMs: 60_000 };
   for (const scope of ["ingest", "read", "act"]) {
     expect((await post(REQUESTS_PATH, scope, wanted)).status).toBe(401);
@@ -161,6 +174,11 @@ test("who may ask, what is refused, and that a restart of the server forgets not
   ]) {
     expect((await post(REQUESTS_PATH, "admin", bad)).status).toBe(400);
   }
+  const unknown = await post(REQUESTS_PATH, "admin", { ...wanted, service: "ship" });
+  expect(unknown).toMatchObject({
+    status: 404,
+    body: { error: expect.stringContaining("no service is called ship; did you mean shop?") },
+  });
   expect((await post(REQUESTS_PATH, "admin", wanted)).status).toBe(200);
   await server.kill();
   server = await startServer(folder, options);

@@ -84,6 +84,7 @@ const VERDICTS_OF = ["service", "instance"] as const;
 const DEFAULT_SERVER = "http://127.0.0.1:7070";
 const DEFAULT_ROWS = 50;
 const MOST_ROWS = 8192;
+const LONGEST_DAYS = 730;
 
 export const about: CommandAbout = {
   group: "fleet",
@@ -199,6 +200,15 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
       `as in: tidemark fleet profile ${name} --for 5min`,
     );
   }
+  for (const option of ["since", "ago"] as const) {
+    const ms = options[option];
+    if (ms !== undefined && (ms < 1 || ms > LONGEST_DAYS * 86_400_000)) {
+      throw badUsage(
+        `the time of --${option} must be above zero and at most ${LONGEST_DAYS} days`,
+        `as in: tidemark fleet ${EXAMPLES[question] ?? question} --${option} 24h`,
+      );
+    }
+  }
   const client = new FleetClient(serverOf(options.server, options.tokenFile), (partial) =>
     printNote(`partial: ${partialSentence(partial)}`),
   );
@@ -250,7 +260,7 @@ async function fleet(question: Question, names: string[], options: FleetOptions)
       if (unknown !== undefined) {
         throw nothingThere(
           `no process is stored that ${oneLine(unknown.selector)} selects`,
-          "list services and versions: tidemark fleet services --since 30d",
+          unknown.unknown ?? "list services and versions: tidemark fleet services --since 30d",
         );
       }
       return show(document, options, printFleetDiff);
@@ -316,8 +326,8 @@ async function showSizes(
 
 function notReported(service: string): TidemarkError {
   return nothingThere(
-    `no service ${service} reported in this time`,
-    "list them: tidemark fleet services; look back further with --since",
+    `${oneLine(service)} did not report in this time`,
+    "look back further with --since",
   );
 }
 
@@ -327,7 +337,9 @@ function showServices(document: ServicesJson, options: FleetOptions): void {
   if (options.json === true) {
     printJson({ ...document, services: selected.rows } satisfies ServicesJson);
   } else {
-    printServices(screenOf(process.stdout), selected, options.quiet === true);
+    const { endMs: nowMs } = document.window;
+    const isQuiet = options.quiet === true;
+    printServices(screenOf(process.stdout), selected, { nowMs, isQuiet });
   }
 }
 

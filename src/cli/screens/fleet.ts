@@ -5,11 +5,17 @@ import {
   formatDuration,
   formatGrowth,
 } from "../../model/base/numbers.js";
+import type { TimeMs } from "../../model/base/units.js";
 import type {
   InstanceRowJson,
   ServiceJson,
   ServiceRowJson,
 } from "../../model/documents/fleet_document.js";
+import {
+  instanceStateText,
+  serviceStateText,
+  serviceVerdictText,
+} from "../../model/documents/instance_text.js";
 import { oneLine } from "../../model/errors/errors.js";
 import type { SelectedRows } from "../options/options.js";
 import { type Column, printTable, type Screen, sparkline } from "../text/output.js";
@@ -30,10 +36,11 @@ export function instanceText(row: InstanceRowJson): string {
   );
 }
 
+/** `nowMs`: the end of their window. */
 export function printServices(
   screen: Screen,
   { rows, leftOut, unmatched }: SelectedRows<ServiceRowJson>,
-  isQuiet: boolean,
+  { nowMs, isQuiet }: { readonly nowMs: TimeMs; readonly isQuiet: boolean },
 ): void {
   if (rows.length === 0) {
     const empty = "no service reported; send one: tidemark run --to URL app.py";
@@ -44,15 +51,15 @@ export function printServices(
     { title: "SERVICE", paint: screen.paint.bold },
     { title: "RUNNING", align: "right" },
     { title: "RSS", align: "right" },
-    { title: "PER HOUR", align: "right" },
-    { title: "LIMIT IN", align: "right" },
+    { title: "TOTAL GROWTH", align: "right" },
+    { title: "FIRST LIMIT IN", align: "right" },
     { title: "RSS OVER TIME" },
     { title: "VERSIONS" },
     { title: "VERDICT", flexible: "cutEnd" },
   ];
   const cells = rows.map((row) => [
     row.service,
-    formatCount(row.instances),
+    serviceStateText(row, nowMs) || formatCount(row.instances),
     row.instances === 0 ? "-" : formatBytes(row.rssBytes),
     row.growthBytesPerHour === undefined ? "-" : formatGrowth(row.growthBytesPerHour),
     row.msToLimit === 0 ? "-" : formatDuration(row.msToLimit),
@@ -72,9 +79,12 @@ export function printService(
   { rows, leftOut, unmatched }: SelectedRows<InstanceRowJson>,
 ): void {
   const { paint } = screen;
-  screen.line(`${paint.bold(oneLine(service))}  ${verdictText(summary)}`);
+  const state = serviceStateText(summary, window.endMs);
+  const heading = [paint.bold(oneLine(service)), verdictText(summary), paint.dim(state)];
+  screen.line(heading.join("  ").trimEnd());
+  const sentence = serviceVerdictText(summary.verdict, summary.instances);
   if (summary.verdict.kind !== "none") {
-    for (const line of screen.wrap(oneLine(summary.verdict.summary), 2)) {
+    for (const line of screen.wrap(oneLine(sentence), 2)) {
       screen.line(`  ${line}`);
     }
   }
@@ -94,7 +104,7 @@ export function printService(
     { title: "AGE", align: "right" },
     { title: "RSS", align: "right", paint: paint.bold },
     { title: "PEAK", align: "right" },
-    { title: "PER HOUR", align: "right" },
+    { title: "GROWTH", align: "right" },
     { title: "STATE" },
     { title: "VERDICT", flexible: "cutEnd" },
   ];
@@ -109,11 +119,7 @@ export function printService(
       ? [formatBytes(row.rssBytes), formatBytes(row.peakRssBytes)]
       : ["-", "-"]),
     row.growthBytesPerHour === undefined ? "-" : formatGrowth(row.growthBytesPerHour),
-    row.continuedAs !== undefined
-      ? `continued as ${row.continuedAs.slice(0, 8)}`
-      : row.endedMs === undefined
-        ? "runs"
-        : `ended ${formatDuration(Math.max(0, window.endMs - row.endedMs))} ago`,
+    instanceStateText(row, window.endMs),
     row.source === undefined
       ? row.verdict.kind
       : `${row.liveBytes === undefined ? "" : `${formatBytes(row.liveBytes)} live, `}from ${row.source}`,

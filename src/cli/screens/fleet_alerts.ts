@@ -34,7 +34,7 @@ export function printAlerts(
       { title: "SERVICE", paint: paint.bold },
       { title: "VERSION" },
       { title: "CAUSE" },
-      { title: "LIMIT IN", align: "right" },
+      { title: "FIRST LIMIT IN", align: "right" },
       { title: "", flexible: "cutEnd" },
     ];
     const cells = rows.map((alert) => [

@@ -10,6 +10,7 @@ import type {
   FleetDiagnosisJson,
   FleetRateJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
+import { affectedText } from "../../model/documents/instance_text.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { type Column, printTable, type Screen } from "../text/output.js";
@@ -39,10 +40,10 @@ export function printDiagnoses(
   const columns: Column[] = [
     { title: "SERVICE", paint: paint.bold },
     { title: "VERSION" },
-    { title: "PER HOUR", align: "right" },
+    { title: "GROWTH PER INSTANCE", align: "right" },
     { title: "INTERVAL", align: "right" },
     { title: "INSTANCES", align: "right" },
-    { title: "LIMIT IN", align: "right" },
+    { title: "FIRST LIMIT IN", align: "right" },
     { title: "VERDICT" },
     { title: "", flexible: "cutEnd" },
   ];
@@ -54,7 +55,7 @@ export function printDiagnoses(
       oneLine((leak ?? newest)?.version || "-"),
       leak === undefined ? "-" : formatGrowth(leak.growthBytesPerHour),
       leak === undefined ? "-" : intervalText(leak),
-      leak === undefined ? "-" : `${leak.affectedInstances} of ${leak.runningInstances}`,
+      leak === undefined ? "-" : affectedText(leak),
       limitText(each),
       verdictText(each),
       oneLine(verdict.summary),
@@ -78,7 +79,7 @@ export function printDiagnosis(screen: Screen, document: FleetDiagnosisJson): vo
     const columns: Column[] = [
       { title: "VERSION", paint: paint.bold },
       { title: "PROCESSES", align: "right" },
-      { title: "PER HOUR", align: "right" },
+      { title: "GROWTH PER INSTANCE", align: "right" },
       { title: "INTERVAL", align: "right" },
       { title: "RSS", align: "right" },
       { title: "COURSE" },
@@ -134,5 +135,9 @@ function intervalText({ low, high }: FleetRateJson): string {
 
 function limitText({ leak, forecast }: FleetDiagnosisJson): string {
   const left = forecast[0]?.msToLimit ?? 0;
-  return leak === undefined ? "-" : left > 0 ? formatDuration(left) : "no limit";
+  return leak === undefined || leak.runningInstances === 0
+    ? "-"
+    : left > 0
+      ? formatDuration(left)
+      : "no limit";
 }

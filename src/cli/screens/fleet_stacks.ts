@@ -13,6 +13,7 @@ import type {
   GrowingJson,
   StackFrameJson,
 } from "../../model/documents/fleet_document.js";
+import { instanceStateText } from "../../model/documents/instance_text.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
 import { type Column, printTable, type Screen } from "../text/output.js";
@@ -28,7 +29,7 @@ export function printGrowing(screen: Screen, document: GrowingJson, options: Lis
   screen.line();
   const rows = selected(document.stacks, options, ({ lateBytes: bytes }) => bytes);
   const columns: Column[] = [
-    { title: "PER HOUR", align: "right", paint: paint.bold },
+    { title: "TOTAL GROWTH", align: "right", paint: paint.bold },
     { title: "FIRST QUARTER", align: "right" },
     { title: "LAST QUARTER", align: "right" },
     { title: "SURVIVED", align: "right" },
@@ -125,7 +126,7 @@ export function printEndpoints(
 
 export function printVerdicts(
   screen: Screen,
-  { verdicts }: FleetVerdictsJson,
+  { verdicts, window }: FleetVerdictsJson,
   options: ListOptions,
 ): void {
   const { rows, unmatched, leftOut } = selectRows(
@@ -146,7 +147,8 @@ export function printVerdicts(
     { title: "SERVICE", paint: screen.paint.bold },
     { title: "VERSION" },
     { title: "INSTANCE" },
-    { title: "PER HOUR", align: "right" },
+    { title: "GROWTH", align: "right" },
+    { title: "STATE" },
     { title: "VERDICT" },
     { title: "", flexible: "cutEnd" },
   ];
@@ -155,6 +157,7 @@ export function printVerdicts(
     row.version || "-",
     row.stream.slice(0, 8),
     row.growthBytesPerHour === undefined ? "-" : formatGrowth(row.growthBytesPerHour),
+    instanceStateText(row, window.endMs),
     row.kind,
     row.summary,
   ]);

@@ -19,6 +19,7 @@ import {
 import { monotonicMs } from "../../linux/this_process/clock.js";
 import { formatBytes, formatDuration } from "../../model/base/numbers.js";
 import type { Millis, Pid } from "../../model/base/units.js";
+import { pythonSource } from "../../model/profile/python_command.js";
 import { rssOfProcess } from "../captures/triggers.js";
 import { ActionFailed } from "./action_failed.js";
 
@@ -38,8 +39,6 @@ const SIGTERM = 15;
 /** How long a master may take to start another worker. */
 const REPLACED_MS: Millis = 30_000;
 const LOOK_MS: Millis = 100;
-/** Options of Python that take the next word. */
-const WITH_VALUE = new Set(["-W", "-X", "--check-hash-based-pycs"]);
 const NO_WORKERS = /resource_tracker|forkserver/;
 
 /** @internal The server that a command line starts; null: none of these. */
@@ -53,23 +52,13 @@ export function serverOf(command: readonly string[]): ServerName | null {
   return found === undefined || (found === "celery" && !command.includes("worker")) ? null : found;
 }
 
-/** The script or the module of `-m`; if the first word is no Python, that. */
+/** The script or the module that Python runs; if the first word is no Python, that. */
 function startedBy(command: readonly string[]): string {
-  const [program = ""] = command;
-  if (!/^python[\d.]*$/.test(basename(program))) {
-    return program;
+  const source = pythonSource(command);
+  if (source === null) {
+    return command[0] ?? "";
   }
-  for (let index = 1; index < command.length; index++) {
-    const word = command[index] ?? "";
-    if (word === "-m") {
-      return command[index + 1] ?? "";
-    }
-    if (!word.startsWith("-") || word === "-") {
-      return word;
-    }
-    index += WITH_VALUE.has(word) ? 1 : 0;
-  }
-  return "";
+  return "name" in source ? source.name : "";
 }
 
 /** The master and its workers; null: no server that is known here, or it has no workers. @internal */

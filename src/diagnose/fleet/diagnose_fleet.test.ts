@@ -47,6 +47,14 @@ test("restarts do not hide a leak, and it is reported in every version", () => {
   expect(found.change).toBeUndefined();
 });
 
+test("a leak of a service that has ended is no longer stated as if it went on", () => {
+  const ended = { version: "1.1", fromDaysAgo: 4, toDaysAgo: 1 };
+  const found = diagnosisOf(three({ ...ended, mib: (hours) => 2 * hours }));
+  expect(found.leak).toMatchObject({ affectedInstances: 0, runningInstances: 0 });
+  expect(found.verdict.summary).toMatch(/^shop leaked \+.*; no instance of it runs now\.$/);
+  expect(found.forecast).toEqual([]);
+});
+
 test.each([
   ["steady", flat, "steady", undefined],
   ["a larger cache", (hours: number) => 150 * (1 - Math.exp(-hours / 9)), "cache-plateau", "level"],

@@ -103,6 +103,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     service,
     shape,
     isEverywhere,
+    isRunning: accused !== null && stillRuns(accused, window.endMs),
     kind,
     accused,
     first,

@@ -46,6 +46,8 @@ interface About {
   readonly accused: Version | null;
   /** Whether all instances of the accused version leak. */
   readonly isEverywhere: boolean;
+  /** Whether an instance of the accused version runs. */
+  readonly isRunning: boolean;
   readonly first: Version | null;
   readonly versions: readonly Version[];
   readonly change: FleetDiagnosisJson["change"] | null;
@@ -86,13 +88,15 @@ export function fleetSummary(
       suspect?.holder === undefined ? "" : `, held by ${suspect.holder.path.join(" → ")}`;
     const line = suspect === undefined ? "" : `, allocated at ${frameText(suspect.line)}${holder}`;
     const next = forecast[0];
-    const limit =
-      next === undefined || next.msToLimit === 0
+    const limit = !about.isRunning
+      ? "; no instance of it runs now"
+      : next === undefined || next.msToLimit === 0
         ? ""
         : `; the first instance reaches its limit in ${formatDuration(next.msToLimit)}`;
     const perRequest =
       about.bytesPerRequest > 0 ? `, ${formatBytes(about.bytesPerRequest)} a request` : "";
-    return `${service} leaks ${formatGrowth(rate * HOUR_MS)} on ${where}${perRequest} ${since}${line}${limit}.`;
+    const leaks = about.isRunning ? "leaks" : "leaked";
+    return `${service} ${leaks} ${formatGrowth(rate * HOUR_MS)} on ${where}${perRequest} ${since}${line}${limit}.`;
   }
   const newest = versions.at(-1);
   const name = newest?.version ? `Version ${newest.version} of ${service}` : service;

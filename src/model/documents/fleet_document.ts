@@ -30,20 +30,32 @@ export interface FleetVerdictJson {
   summary: string;
   /** Instances with a verdict of this kind. */
   instances: number;
+  /** The instance whose verdict it is; absent if none has one. */
+  stream?: string;
 }
+
+/**
+ * At the end of the window. running: it reports. silent: it has not reported for 5 minutes, and its end is not known: its
+ * recorder or its host may be gone. ended: its end is known. continued: a later recording of the same process follows.
+ */
+export type InstanceState = "running" | "silent" | "ended" | "continued";
 
 /** One row of `tidemark.services/1`. Figures of memory are sums over the instances that run. */
 export interface ServiceRowJson {
   service: string;
+  /** "running" if an instance runs, otherwise "silent" if the end of one is not known. */
+  state: Exclude<InstanceState, "continued">;
   /** Of the instances that run, or of the last ones if none runs. */
   versions: string[];
   /** Recorded programs that run, each with its child processes. */
   instances: number;
   /** Recorded programs that ended within the window. */
   endedInstances: number;
+  /** Recorded programs that reported within the window and are silent at its end. */
+  silentInstances: number;
   /** Sum of RSS; shared memory counts more than once. */
   rssBytes: Bytes;
-  /** Sum over instances; absent if no verdict measured it. */
+  /** Sum over the instances that run; absent if none does, or no verdict measured it. */
   growthBytesPerHour?: number;
   /** Sum of the limits of the control groups; 0: an instance has none. */
   limitBytes: Bytes;
@@ -70,6 +82,7 @@ export interface ServicesJson {
 export interface InstanceRowJson {
   /** Name of its stream; the address of its page ends in it. */
   stream: string;
+  state: InstanceState;
   version: string;
   env: string;
   host: string;
@@ -79,7 +92,7 @@ export interface InstanceRowJson {
   command: string;
   python: string;
   startedMs: TimeMs;
-  /** Absent while it runs. */
+  /** Absent if its end is not known; after the window if it ran at the window's end. */
   endedMs?: TimeMs;
   lastSeenMs: TimeMs;
   /** Of the program and its child processes, at the last reading. */
@@ -87,6 +100,7 @@ export interface InstanceRowJson {
   peakRssBytes: Bytes;
   /** The program and its child processes that run; of a program that has ended, all that it had. */
   processes: number;
+  /** By its verdict, while it ran; absent if that did not measure it. */
   growthBytesPerHour?: number;
   /** 0: none. */
   limitBytes: Bytes;
@@ -94,6 +108,7 @@ export interface InstanceRowJson {
   continuedAs?: string;
   /** `memory.high` of its control group; absent: none. */
   highBytes?: Bytes;
+  /** Until this instance reaches its limit; 0: no limit, no growth, or it does not run. */
   msToLimit: Millis;
   verdict: { kind: string; confidence: number; summary: string };
   labels: Record<string, string>;
@@ -130,6 +145,8 @@ export interface DiffSideJson {
   instances: number;
   /** Set if the selection matches no stored process, in this window or any other. */
   isUnknown?: true;
+  /** With {@link isUnknown}: which name is not stored, and similar ones; one line. */
+  unknown?: string;
   /** Of all stacks, in bytes or objects; divided by {@link instances} with `per` "instance". */
   total: number;
 }
@@ -245,7 +262,7 @@ export interface EndpointsJson {
 export interface FleetVerdictsJson {
   schema: "tidemark.fleet_verdicts/1";
   window: { startMs: TimeMs; endMs: TimeMs };
-  /** The fastest growing first. */
+  /** Those that run first, then the fastest growing. */
   verdicts: {
     service: string;
     version: string;
@@ -254,13 +271,21 @@ export interface FleetVerdictsJson {
     pod: string;
     pid: Pid;
     isRunning: boolean;
+    state: InstanceState;
+    /** When it last reported. */
+    lastSeenMs: TimeMs;
+    /** Absent if its end is not known. */
+    endedMs?: TimeMs;
+    /** Stream of the next recording of the same process. */
+    continuedAs?: string;
     kind: string;
     /** 0 to 1. */
     confidence: number;
     /** One sentence. */
     summary: string;
-    /** Left out where growth was not measured. */
+    /** Of this instance, while it ran. Left out where growth was not measured. */
     growthBytesPerHour?: number;
+    /** Until this instance reaches its limit; 0: no limit, no growth, or it does not run. */
     msToLimit: Millis;
   }[];
 }

@@ -1,9 +1,5 @@
 import { baseName } from "./frame_text.js";
-
-/** What an interpreter runs: a script, a module, or code that no file contains. */
-type Source =
-  | { readonly kind: "script" | "module"; readonly name: string }
-  | { readonly kind: "code" | "nothing" };
+import { pythonSource } from "./python_command.js";
 
 /** joblib's own copy of loky, or loky itself. */
 const WORKER_MODULE = /(?:^|\.)loky\.backend\./;
@@ -17,7 +13,7 @@ export function programName(
   absolute: (word: string) => string = (word) => word,
 ): string {
   const program = baseName(command[0] ?? "program");
-  const source = sourceOf(command);
+  const source = pythonSource(command);
   switch (source?.kind) {
     case undefined:
       return withoutSuffix(program);
@@ -48,31 +44,8 @@ export function nameInTitle(title: string): string {
  * forkserver, its resource tracker), concurrent.futures and execnet start their workers, or a worker of joblib.
  */
 export function runsCodeOfParent(command: readonly string[]): boolean {
-  const source = sourceOf(command);
+  const source = pythonSource(command);
   return source?.kind === "code" || (source?.kind === "module" && WORKER_MODULE.test(source.name));
-}
-
-/** null for another program than Python. */
-function sourceOf(command: readonly string[]): Source | null {
-  if (!/^python[\d.]*t?$/.test(baseName(command[0] ?? ""))) {
-    return null;
-  }
-  for (let i = 1; i < command.length; i++) {
-    const word = command[i] as string;
-    if (word === "-m") {
-      const name = command[i + 1];
-      return name === undefined ? { kind: "nothing" } : { kind: "module", name };
-    }
-    if (word === "-c" || word === "-") {
-      return { kind: word === "-c" ? "code" : "nothing" };
-    }
-    if (word === "-W" || word === "-X") {
-      i += 1;
-    } else if (!word.startsWith("-")) {
-      return { kind: "script", name: word };
-    }
-  }
-  return { kind: "nothing" };
 }
 
 function withoutSuffix(name: string): string {

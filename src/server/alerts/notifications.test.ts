@@ -106,12 +106,22 @@ describe("webhooks", () => {
 test("Slack gets text without markup of the program's own", () => {
   const [{ text }] = bodies(SLACK, alert()) as [{ text: string }];
   expect(text).toBe(
-    "*firing, warning*: shop leaks &lt;fast&gt; &amp; long.\n<https://tidemark.internal/service?name=shop&amp;x=1|Open in Tidemark>",
+    "*firing, warning: shop since version 42*\nshop leaks &lt;fast&gt; &amp; long.\n<https://tidemark.internal/service?name=shop&amp;x=1|Open in Tidemark>",
   );
   const own = receiver({ slack: SLACK.url, template: "<!here> {service} {line} {growth}." });
   const unknown = receiver({ slack: SLACK.url, template: "{growth}" });
   expect(bodies(unknown, alert())[0].text).toContain("shop leaks");
   expect(bodies(own, alert())[0].text).toBe("<!here> shop keep (app.py:9) .");
+});
+
+test.each([
+  [{}, "shop since version 42"],
+  [{ cause: "oom-kill" }, "shop version 42"],
+  [{ version: "" }, "shop"],
+  [{ cause: "silence", service: "", version: "", host: "node<1>" }, "host node&lt;1&gt;"],
+  [{ cause: "silence", service: "", version: "" }, "all hosts"],
+] as const)("a message is headed by what it is about: %j", (some, subject) => {
+  expect(bodies(SLACK, alert(some))[0].text).toContain(`*firing, warning: ${subject}*\n`);
 });
 
 test("PagerDuty gets one incident that is triggered, acknowledged and resolved", () => {
@@ -130,6 +140,7 @@ test("PagerDuty gets one incident that is triggered, acknowledged and resolved",
   ]);
   expect(new Set(events.map(({ dedup_key }) => dedup_key))).toEqual(new Set([`tidemark-${ID}`]));
   expect(events[0]).toMatchObject({ routing_key: "key", payload: { source: "shop" } });
+  expect(events[0].payload.custom_details).toMatchObject({ version: "42" });
 });
 
 test("Alertmanager gets every firing alert again, which ends by itself if nothing follows", () => {

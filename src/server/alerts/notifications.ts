@@ -10,6 +10,7 @@
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import type { AlertJson, AlertSeverity } from "../../model/documents/alert_document.js";
+import { alertSubject } from "../../model/documents/alert_text.js";
 import type { Receiver } from "./receivers.js";
 import { filled, valuesOf } from "./template.js";
 
@@ -42,7 +43,6 @@ export interface Moment {
 
 /** Evaluations after which Alertmanager takes an alert for resolved if it hears nothing. */
 const ALIVE_EVALUATIONS = 4;
-const SLACK_TEXT = "*{state}, {severity}*: {summary}\n<LINK|Open in Tidemark>";
 const RESOLVED_SENT_MS: Millis = 15 * 60_000;
 
 export function notificationsFor(
@@ -136,10 +136,7 @@ function bodyOf(
   const plain = own() || alert.summary;
   switch (kind) {
     case "slack":
-      return {
-        text:
-          own(slackText) || filled(SLACK_TEXT.replace("LINK", slackUrl(link)), values, slackText),
-      };
+      return { text: own(slackText) || usualSlackText(alert, link) };
     case "pagerduty":
       return {
         routing_key: moment.secret,
@@ -154,7 +151,10 @@ function bodyOf(
           timestamp: timeText(alert.firingMs ?? alert.sinceMs),
           component: alert.service,
           class: alert.cause,
-          custom_details: annotationsOf(alert, link),
+          custom_details: withoutEmpty({
+            version: alert.version,
+            ...annotationsOf(alert, link),
+          }),
         },
         links: [{ href: link, text: "Open in Tidemark" }],
       };
@@ -214,6 +214,12 @@ function nameOf(cause: string): string {
 
 function timeText(timeMs: TimeMs): string {
   return new Date(timeMs).toISOString();
+}
+
+function usualSlackText(alert: AlertJson, link: string): string {
+  const { state, severity, summary } = alert;
+  const heading = `*${state}, ${severity}: ${slackText(alertSubject(alert))}*`;
+  return [heading, slackText(summary), `<${slackUrl(link)}|Open in Tidemark>`].join("\n");
 }
 
 /** Slack's three special characters. */

@@ -33,6 +33,7 @@ function verdictsOf(service: string, ...kinds: string[]): FleetVerdictsJson {
     ...{ schema: "tidemark.fleet_verdicts/1", window },
     verdicts: kinds.map((kind, at) => ({
       ...{ service, version: "", stream: `${at}`, host: "h", pod: "", pid: at, isRunning: at < 5 },
+      ...{ state: at < 5 ? "running" : "ended", lastSeenMs: 60_000 },
       ...{ kind, confidence: 0.9, summary: `Line ${at} keeps memory.`, msToLimit: 0 },
     })),
   };

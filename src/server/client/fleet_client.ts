@@ -33,6 +33,13 @@ import {
 import type { Destination } from "../../recording/sender/post_connection.js";
 import type { Window } from "../../store/index.js";
 
+/** The body of an answer that refuses. */
+interface Refusal {
+  readonly error?: string;
+  /** What happened, without the next step. */
+  readonly what?: string;
+}
+
 const PATIENCE_MS = 30_000;
 /** A thousand services take half a minute. */
 const DIAGNOSES_PATIENCE_MS = 180_000;
@@ -111,9 +118,10 @@ export class FleetClient {
       body: JSON.stringify({ service, forMs, by }),
     });
     if (status !== 200) {
-      const { error = `status ${status}` } = (body ?? {}) as { error?: string };
+      const { error = `status ${status}` } = (body ?? {}) as Refusal;
+      throwNothingThere(status, body);
       throw badUsage(
-        `the server does not accept the request: ${oneLine(error.replace(/^TM-E\d+ /, ""))}`,
+        `the server does not accept the request: ${lineOf(error)}`,
         "list them: tidemark fleet requests",
       );
     }
@@ -152,12 +160,10 @@ export class FleetClient {
       window === null ? {} : { from: String(window.startMs), to: String(window.endMs) };
     const query = new URLSearchParams({ ...parameters, ...range });
     const { status, body } = await this.#send(`${path}?${query}`, {}, patienceMs);
-    const { error = "", schema = "" } = (body ?? {}) as { error?: string; schema?: string };
-    if (status === 404 && error !== "") {
-      throw nothingThere(
-        oneLine(error.replace(/^TM-E\d+ /, "").split("; ")[0] ?? ""),
-        "list them: tidemark fleet services",
-      );
+    const { error = "", schema = "" } = (body ?? {}) as Refusal & { schema?: string };
+    throwNothingThere(status, body);
+    if (status === 400 && error !== "") {
+      throw badUsage(`the server does not accept the request: ${lineOf(error)}`, "");
     }
     if (status !== 200 || !schema.startsWith("tidemark.")) {
       throw serverUnreachable(
@@ -203,4 +209,22 @@ export class FleetClient {
       throw serverUnreachable(url, reason, "start one with: tidemark serve");
     }
   }
+}
+
+/** Throws TM-E014 if the server has nothing of this name, with what the server suggests. */
+function throwNothingThere(status: number, body: unknown): void {
+  const { error = "", what = "" } = (body ?? {}) as Refusal;
+  if (status === 404 && error !== "") {
+    const line = lineOf(error);
+    const next = what !== "" && line.startsWith(`${what}; `) ? line.slice(what.length + 2) : "";
+    throw nothingThere(
+      next === "" ? line : oneLine(what),
+      next || "list them: tidemark fleet services",
+    );
+  }
+}
+
+/** Without the id of an error. */
+function lineOf(error: string): string {
+  return oneLine(error.replace(/^TM-E\d+ /, ""));
 }

@@ -71,6 +71,9 @@ export async function fillWithDemo(
   await ingest.flush();
   const took = formatDuration(performance.now() - begun);
   say(`made the histories of ${formatCount(lives.length)} processes in ${took}`);
+  say(
+    "two services leak: see Verdicts, or tidemark fleet verdicts; one release needs more memory: see Alerts, or tidemark fleet alerts",
+  );
   const timer = setInterval(() => {
     for (const sent of running) {
       void send(ingest, sent, sent.recorder.next(Date.now())).catch((error: unknown) => {

@@ -9,6 +9,7 @@ import { ACTION_RECORD, EVICTION } from "../../model/wire/action_record.js";
 import type { ActionBook } from "../actions/action_book.js";
 import type { ActionLimits } from "../actions/action_limits.js";
 import type { Evictions } from "../actions/evictions.js";
+import type { KnownNames } from "../answers/known_names.js";
 import { refusal } from "../answers/refusal.js";
 import { ACTIONS, EVICT, LEASES, REPORT } from "./collector_routes.js";
 import { valuesIn } from "./parameters.js";
@@ -21,6 +22,7 @@ export interface ActionAudit {
 
 export interface ActionRoutes {
   readonly book: ActionBook;
+  readonly names: KnownNames;
   readonly limits: () => ActionLimits;
   readonly evictions: Evictions;
   /** Lets through who may act. */
@@ -35,11 +37,15 @@ const MOST_BYTES = 65_536;
 
 export function addActions(
   app: Hono,
-  { book, limits, evictions, allowed, own, audit, changed }: ActionRoutes,
+  { book, names, limits, evictions, allowed, own, audit, changed }: ActionRoutes,
 ): void {
-  app.get(ACTIONS.path, (context) => {
+  app.get(ACTIONS.path, async (context) => {
     const { service } = valuesIn(context.req.url, ACTIONS.parameters);
-    return context.json(book.document(limits(), service, Date.now()));
+    const document = book.document(limits(), service, Date.now());
+    if (service !== undefined && document.actions.length === 0) {
+      await names.mustKnow(service);
+    }
+    return context.json(document);
   });
   const limit = bodyLimit({
     maxSize: MOST_BYTES,

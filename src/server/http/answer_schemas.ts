@@ -121,6 +121,12 @@ export const ANSWER_SCHEMAS = {
         service: {
           type: "string",
         },
+        state: {
+          type: "string",
+          enum: ["running", "silent", "ended"],
+          description:
+            '"running" if an instance runs, otherwise "silent" if the end of one is not known.',
+        },
         versions: {
           type: "array",
           items: {
@@ -136,13 +142,19 @@ export const ANSWER_SCHEMAS = {
           type: "number",
           description: "Recorded programs that ended within the window.",
         },
+        silentInstances: {
+          type: "number",
+          description:
+            "Recorded programs that reported within the window and are silent at its end.",
+        },
         rssBytes: {
           $ref: "#/components/schemas/Bytes",
           description: "Sum of RSS; shared memory counts more than once.",
         },
         growthBytesPerHour: {
           type: "number",
-          description: "Sum over instances; absent if no verdict measured it.",
+          description:
+            "Sum over the instances that run; absent if none does, or no verdict measured it.",
         },
         limitBytes: {
           $ref: "#/components/schemas/Bytes",
@@ -182,9 +194,11 @@ export const ANSWER_SCHEMAS = {
       },
       required: [
         "service",
+        "state",
         "versions",
         "instances",
         "endedInstances",
+        "silentInstances",
         "rssBytes",
         "limitBytes",
         "msToLimit",
@@ -221,6 +235,10 @@ export const ANSWER_SCHEMAS = {
         instances: {
           type: "number",
           description: "Instances with a verdict of this kind.",
+        },
+        stream: {
+          type: "string",
+          description: "The instance whose verdict it is; absent if none has one.",
         },
       },
       required: ["kind", "confidence", "summary", "instances"],
@@ -301,6 +319,9 @@ export const ANSWER_SCHEMAS = {
           type: "string",
           description: "Name of its stream; the address of its page ends in it.",
         },
+        state: {
+          $ref: "#/components/schemas/InstanceState",
+        },
         version: {
           type: "string",
         },
@@ -330,7 +351,8 @@ export const ANSWER_SCHEMAS = {
         },
         endedMs: {
           $ref: "#/components/schemas/TimeMs",
-          description: "Absent while it runs.",
+          description:
+            "Absent if its end is not known; after the window if it ran at the window's end.",
         },
         lastSeenMs: {
           $ref: "#/components/schemas/TimeMs",
@@ -349,6 +371,7 @@ export const ANSWER_SCHEMAS = {
         },
         growthBytesPerHour: {
           type: "number",
+          description: "By its verdict, while it ran; absent if that did not measure it.",
         },
         limitBytes: {
           $ref: "#/components/schemas/Bytes",
@@ -365,6 +388,8 @@ export const ANSWER_SCHEMAS = {
         },
         msToLimit: {
           $ref: "#/components/schemas/Millis",
+          description:
+            "Until this instance reaches its limit; 0: no limit, no growth, or it does not run.",
         },
         verdict: {
           type: "object",
@@ -399,6 +424,7 @@ export const ANSWER_SCHEMAS = {
       },
       required: [
         "stream",
+        "state",
         "version",
         "env",
         "host",
@@ -418,6 +444,12 @@ export const ANSWER_SCHEMAS = {
         "labels",
       ],
       description: "One recorded program of a service.",
+    },
+    InstanceState: {
+      type: "string",
+      enum: ["running", "silent", "ended", "continued"],
+      description:
+        "At the end of the window. running: it reports. silent: it has not reported for 5 minutes, and its end is not known: its recorder or its host may be gone. ended: its end is known. continued: a later recording of the same process follows.",
     },
     Pid: {
       type: "number",
@@ -806,6 +838,11 @@ export const ANSWER_SCHEMAS = {
           description:
             "Set if the selection matches no stored process, in this window or any other.",
         },
+        unknown: {
+          type: "string",
+          description:
+            "With  {@link  isUnknown } : which name is not stored, and similar ones; one line.",
+        },
         total: {
           type: "number",
           description:
@@ -1137,6 +1174,21 @@ export const ANSWER_SCHEMAS = {
               isRunning: {
                 type: "boolean",
               },
+              state: {
+                $ref: "#/components/schemas/InstanceState",
+              },
+              lastSeenMs: {
+                $ref: "#/components/schemas/TimeMs",
+                description: "When it last reported.",
+              },
+              endedMs: {
+                $ref: "#/components/schemas/TimeMs",
+                description: "Absent if its end is not known.",
+              },
+              continuedAs: {
+                type: "string",
+                description: "Stream of the next recording of the same process.",
+              },
               kind: {
                 type: "string",
               },
@@ -1150,10 +1202,13 @@ export const ANSWER_SCHEMAS = {
               },
               growthBytesPerHour: {
                 type: "number",
-                description: "Left out where growth was not measured.",
+                description:
+                  "Of this instance, while it ran. Left out where growth was not measured.",
               },
               msToLimit: {
                 $ref: "#/components/schemas/Millis",
+                description:
+                  "Until this instance reaches its limit; 0: no limit, no growth, or it does not run.",
               },
             },
             required: [
@@ -1164,13 +1219,15 @@ export const ANSWER_SCHEMAS = {
               "pod",
               "pid",
               "isRunning",
+              "state",
+              "lastSeenMs",
               "kind",
               "confidence",
               "summary",
               "msToLimit",
             ],
           },
-          description: "The fastest growing first.",
+          description: "Those that run first, then the fastest growing.",
         },
       },
       required: ["schema", "window", "verdicts"],
@@ -2887,6 +2944,9 @@ export const ANSWER_SCHEMAS = {
           type: "string",
           description: "Name of its stream; the address of its page ends in it.",
         },
+        state: {
+          $ref: "#/components/schemas/InstanceState",
+        },
         version: {
           type: "string",
         },
@@ -2916,7 +2976,8 @@ export const ANSWER_SCHEMAS = {
         },
         endedMs: {
           $ref: "#/components/schemas/TimeMs",
-          description: "Absent while it runs.",
+          description:
+            "Absent if its end is not known; after the window if it ran at the window's end.",
         },
         lastSeenMs: {
           $ref: "#/components/schemas/TimeMs",
@@ -2935,6 +2996,7 @@ export const ANSWER_SCHEMAS = {
         },
         growthBytesPerHour: {
           type: "number",
+          description: "By its verdict, while it ran; absent if that did not measure it.",
         },
         limitBytes: {
           $ref: "#/components/schemas/Bytes",
@@ -2951,6 +3013,8 @@ export const ANSWER_SCHEMAS = {
         },
         msToLimit: {
           $ref: "#/components/schemas/Millis",
+          description:
+            "Until this instance reaches its limit; 0: no limit, no growth, or it does not run.",
         },
         verdict: {
           type: "object",
@@ -3000,6 +3064,7 @@ export const ANSWER_SCHEMAS = {
         "rssBytes",
         "service",
         "startedMs",
+        "state",
         "stream",
         "verdict",
         "version",

@@ -13,6 +13,7 @@ import { Evictions } from "../actions/evictions.js";
 import type { Alerting } from "../alerts/alerting.js";
 import { coverageOf } from "../answers/coverage.js";
 import type { IngestAnswers } from "../answers/ingest.js";
+import { KnownNames } from "../answers/known_names.js";
 import { REFUSED, refusal, statusOf } from "../answers/refusal.js";
 import type { ArtifactFiles } from "../artifacts/artifact_files.js";
 import type { ForecastBook } from "../forecasts/forecast_book.js";
@@ -38,7 +39,7 @@ import { addQueries, type QueryParts } from "./queries.js";
 import { addRequests, type RequestAudit } from "./requests.js";
 import type { Scope, Tokens } from "./tokens.js";
 
-export interface AppParts extends QueryParts {
+export interface AppParts extends Omit<QueryParts, "names"> {
   readonly ingest: Ingest;
   readonly senders: SenderStreams;
   readonly tokens: Tokens;
@@ -143,11 +144,13 @@ export function buildApp(parts: AppParts): Hono {
     return context.body(expositionOf(families), 200, { "content-type": EXPOSITION_TYPE });
   });
   app.use("/api/v1/*", read);
-  addQueries(app, parts);
+  const names = new KnownNames(parts.store, parts.ingest);
+  addQueries(app, { ...parts, names });
   const own = ownPagesOnly(() => parts.alerting.externalUrl);
   addAlerts(app, parts.alerting, needs("admin", parts.tokens), own, parts.audit);
   addActions(app, {
     book: parts.actions,
+    names,
     limits: parts.actionLimits,
     evictions: new Evictions(parts.actions, parts.actionLimits),
     allowed: needs("act", parts.tokens),
@@ -168,6 +171,7 @@ export function buildApp(parts: AppParts): Hono {
   });
   addRequests(app, {
     book: parts.requests,
+    names,
     policy: parts.handedPolicy,
     admin: needs("admin", parts.tokens),
     collector: needs("ingest", parts.tokens),

@@ -5,6 +5,7 @@ import { float64At, uint8At, uint32At } from "../../model/base/columns.js";
 import { nothingThere } from "../../model/errors/errors.js";
 import { framesOf } from "../../model/profile/frame_text.js";
 import { Domain } from "../../model/profile/profile.js";
+import type { HeatMapAnswer } from "../../model/wire/heat_map.js";
 import type { ProfileAnswer } from "../../model/wire/services.js";
 import type { Selection, Store, WindowProfile } from "../../store/index.js";
 import { fleetDiff, frameJson, growing } from "../answers/comparisons.js";
@@ -12,8 +13,10 @@ import { coverageLimits, coverageOf } from "../answers/coverage.js";
 import type { Diagnoses } from "../answers/diagnoses.js";
 import { ENDPOINT_LABEL, endpointProfile, endpoints } from "../answers/endpoints.js";
 import { heatMap } from "../answers/heat_map.js";
+import type { KnownNames } from "../answers/known_names.js";
 import type { Sizes } from "../answers/sizes.js";
 import { hasYoung, withInstanceVerdicts } from "../answers/young_services.js";
+import { seriesMatchers } from "../grafana/querier.js";
 import type { Ingest } from "../ingest/ingest.js";
 import { columns } from "./columns.js";
 import { openApiDocument } from "./openapi.js";
@@ -36,6 +39,7 @@ import {
 
 export interface QueryParts {
   readonly store: Store;
+  readonly names: KnownNames;
   /** Its acknowledged frames reach the store about a second later. */
   readonly ingest: Pick<Ingest, "flush">;
   readonly diagnoses: Diagnoses;
@@ -46,11 +50,10 @@ export interface QueryParts {
 
 const MOST_STACKS = 8_192;
 const USUAL_STACKS = 100;
-const NO_TIME = { startMs: 0, endMs: 0 };
 
 export function addQueries(
   app: Hono,
-  { store, ingest, diagnoses, sizes, report }: QueryParts,
+  { store, names, ingest, diagnoses, sizes, report }: QueryParts,
 ): void {
   /** What is not known may have been acknowledged a moment ago: it is asked for again once that is in the store. */
   const found = async <Answer>(ask: () => Promise<Answer | null>): Promise<Answer | null> => {
@@ -61,14 +64,9 @@ export function addQueries(
     await ingest.flush();
     return ask();
   };
-  const mustKnow = async (service: string): Promise<void> => {
-    if ((await found(() => store.instances(service, NO_TIME))) === null) {
-      throw noService(service);
-    }
-  };
-  /** An empty answer is refused if the service is not known. */
+  /** An empty answer is refused if the service or the version is not known. */
   const ofKnown = async <Answer>(
-    service: string,
+    of: Pick<Selection, "service" | "version">,
     ask: () => Promise<Answer>,
     isEmpty: (answer: Answer) => boolean,
   ): Promise<Answer> => {
@@ -76,7 +74,7 @@ export function addQueries(
     if (!isEmpty(answer)) {
       return answer;
     }
-    await mustKnow(service);
+    await names.mustKnow(of.service, of.version);
     return ask();
   };
   app.get(SERVICES.path, async (context) => {
@@ -85,11 +83,8 @@ export function addQueries(
   });
   app.get(SERVICE.path, async (context) => {
     const { name, steps, ...asked } = valuesIn(context.req.url, SERVICE.parameters);
-    const document = await found(() => store.service(name, windowOf(asked), steps));
-    if (document === null) {
-      throw noService(name);
-    }
-    return context.json(document);
+    const ask = () => store.service(name, windowOf(asked), steps);
+    return context.json(await ofKnown({ service: name }, ask, (answer) => answer === null));
   });
   app.get(SERIES.path, async (context) => {
     const { name, by, steps, ...asked } = valuesIn(context.req.url, SERIES.parameters);
@@ -97,7 +92,7 @@ export function addQueries(
     const stepMs = Math.max(1, Math.ceil((window.endMs - window.startMs) / steps));
     const of = selectionIn(asked);
     const answer = await ofKnown(
-      of.service,
+      of,
       () => store.series({ ...window, ...of, name, by, stepMs }),
       ({ groups }) => groups.length === 0,
     );
@@ -108,11 +103,9 @@ export function addQueries(
     const { service, version, name, steps, top } = asked;
     const of = version === undefined ? { service } : { service, version };
     const query = { ...windowOf(asked), ...of, name, steps, top };
-    const answer = await found(() => heatMap(store, query));
-    if (answer === null) {
-      throw noService(service);
-    }
-    return context.json(answer);
+    const isEmpty = (answer: HeatMapAnswer | null) =>
+      answer === null || answer.instances.length === 0;
+    return context.json(await ofKnown(of, () => heatMap(store, query), isEmpty));
   });
   app.get(PROFILE.path, async (context) => {
     const { format, top, endpoint, where, ...asked } = valuesIn(
@@ -124,7 +117,7 @@ export function addQueries(
     const mostStacks = top ?? (format === "json" ? USUAL_STACKS : MOST_STACKS);
     const asks = { ...window, of, ...(where && { where }) };
     const profile = await ofKnown(
-      of.service,
+      of,
       () =>
         endpoint === undefined
           ? store.profile({ ...asks, mostStacks, over: "reported" })
@@ -152,16 +145,25 @@ export function addQueries(
       side(left, asked.leftFrom, asked.leftTo),
       side(right, asked.rightFrom, asked.rightTo),
     ] as const;
-    return context.json(await fleetDiff(store, sides, { figure, per, top }));
+    const document = await fleetDiff(store, sides, { figure, per, top });
+    for (const each of [document.left, document.right]) {
+      const unknown = each.isUnknown
+        ? await names.unknownOf(seriesMatchers([each.selector]))
+        : null;
+      if (unknown !== null) {
+        each.unknown = `${unknown.what}; ${unknown.next}`;
+      }
+    }
+    return context.json(document);
   });
   app.get(GROWING.path, async (context) => {
     const { top, ...asked } = valuesIn(context.req.url, GROWING.parameters);
-    await mustKnow(asked.service);
+    await names.mustKnow(asked.service, asked.version);
     return context.json(await growing(store, selectionIn(asked), windowOf(asked), top));
   });
   app.get(ENDPOINTS.path, async (context) => {
     const { top, by, where, ...asked } = valuesIn(context.req.url, ENDPOINTS.parameters);
-    await mustKnow(asked.service);
+    await names.mustKnow(asked.service, asked.version);
     const asks = { ...windowOf(asked), of: selectionIn(asked), ...(where && { where }) };
     return context.json(await endpoints(store, asks, { by: by ?? ENDPOINT_LABEL, top }));
   });
@@ -171,6 +173,9 @@ export function addQueries(
   });
   app.get(DIAGNOSES.path, async (context) => {
     const { service, ...asked } = valuesIn(context.req.url, DIAGNOSES.parameters);
+    if (service !== undefined) {
+      await names.mustKnow(service);
+    }
     const window = windowOf(asked);
     const document = await diagnoses.in(window, service);
     return context.json(
@@ -181,6 +186,9 @@ export function addQueries(
   });
   app.get(SIZES.path, async (context) => {
     const { service, ...asked } = valuesIn(context.req.url, SIZES.parameters);
+    if (service !== undefined) {
+      await names.mustKnow(service);
+    }
     return context.json(await sizes.in(windowOf(asked), service));
   });
   app.get(INSTANCE.path, async (context) => {
@@ -197,10 +205,6 @@ export function addQueries(
   });
   const api = openApiDocument();
   app.get("/api/openapi.json", (context) => context.json(api));
-}
-
-function noService(name: string): Error {
-  return nothingThere(`no service is called ${name}`, "list them: tidemark fleet services");
 }
 
 function selectionIn({

@@ -4,6 +4,7 @@ import { bodyLimit } from "hono/body-limit";
 import type { z } from "zod";
 import { badUsage } from "../../model/errors/errors.js";
 import { COLLECTOR_CALL, type CollectorAnswer, WANTED_REQUEST } from "../../model/wire/requests.js";
+import type { KnownNames } from "../answers/known_names.js";
 import { refusal } from "../answers/refusal.js";
 import type { RequestBook } from "../requests/request_book.js";
 import { COLLECTOR, REQUESTS, WANTED } from "./collector_routes.js";
@@ -17,6 +18,7 @@ export interface RequestAudit {
 
 export interface RequestRoutes {
   readonly book: RequestBook;
+  readonly names: KnownNames;
   /** The policy that collectors get; null: none; undefined: it cannot be read. */
   readonly policy: () => string | null | undefined;
   /** Lets through who may ask for profiles. */
@@ -33,19 +35,24 @@ const MOST_BYTES = 65_536;
 
 export function addRequests(
   app: Hono,
-  { book, policy, admin, collector, own, audit, changed }: RequestRoutes,
+  { book, names, policy, admin, collector, own, audit, changed }: RequestRoutes,
 ): void {
   const limit = bodyLimit({
     maxSize: MOST_BYTES,
     onError: (context) =>
       refusal(context, 413, `the body is too large: the limit is ${MOST_BYTES >> 10} KiB`),
   });
-  app.get(REQUESTS.path, (context) => {
+  app.get(REQUESTS.path, async (context) => {
     const { service } = valuesIn(context.req.url, REQUESTS.parameters);
-    return context.json(book.document(service));
+    const document = book.document(service);
+    if (service !== undefined && document.requests.length === 0) {
+      await names.mustKnow(service);
+    }
+    return context.json(document);
   });
   app.post(WANTED.path, admin, own, limit, async (context) => {
     const wanted = await bodyIn(context, WANTED_REQUEST);
+    await names.mustKnow(wanted.service);
     const made = book.add(wanted, Date.now());
     const refused = typeof made === "string" ? { refused: made } : { id: made.id };
     audit({ did: "request", ...wanted, ...refused });

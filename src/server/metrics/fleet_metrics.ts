@@ -70,11 +70,11 @@ export async function fleetMetrics(store: Store): Promise<MetricFamily[]> {
     byName("tidemark_part_bytes", "RSS by part of the ledger.", "part", (row) => row.parts),
     gauge(
       "tidemark_growth_bytes_per_hour",
-      "Growth of RSS by the verdicts.",
+      "Growth of RSS by the verdicts, sum over the instances that run.",
       (row) => row.growthBytesPerHour,
     ),
     gauge("tidemark_limit_bytes", "Sum of the control groups' limits.", (row) => row.limitBytes),
-    gauge("tidemark_limit_seconds", "Time until an instance reaches its limit.", secondsOf),
+    gauge("tidemark_limit_seconds", "Time until the first instance reaches its limit.", secondsOf),
     byName(
       "tidemark_verdict_instances",
       "Instances by the kind of their verdict.",

@@ -230,6 +230,8 @@ export interface Store {
   forget(stream: string): void;
   /** For every stream, the offset up to which all its frames are in the database. */
   writtenOffsets(): Promise<ReadonlyMap<string, number>>;
+  /** The versions of each service of which a process is stored, ascending; "": a process that names none. */
+  serviceVersions(): Promise<ReadonlyMap<string, readonly string[]>>;
   services(window: Window, steps: number): Promise<ServicesJson>;
   /** null: no such service. */
   service(name: string, window: Window, steps: number): Promise<ServiceJson | null>;

@@ -16,6 +16,7 @@ import {
   serviceDocument,
   serviceInstances,
   servicesDocument,
+  serviceVersions,
   verdictsDocument,
 } from "../duckdb/queries/services.js";
 import { storageUse, streamsAbout } from "../duckdb/queries/storage.js";
@@ -208,6 +209,10 @@ export class RowStore<Database extends RowDatabase> implements Store {
   async writtenOffsets(): Promise<ReadonlyMap<string, number>> {
     const rows = await this.#database.query("SELECT stream, end_offset FROM streams");
     return new Map(rows.map((row) => [String(row.stream), Number(row.end_offset)]));
+  }
+
+  serviceVersions() {
+    return serviceVersions(this.#database);
   }
 
   services(window: Window, steps: number) {

@@ -2,6 +2,7 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "wouter";
 import type { AlertJson, AlertsJson } from "../../../src/model/documents/alert_document.js";
+import { alertSubject, alertVersion } from "../../../src/model/documents/alert_text.js";
 import { formatDuration, formatGrowth, formatWallClock } from "../format/numbers.js";
 import { acknowledge, askAlerts, silence } from "./frame/api.js";
 import { Frame, Waiting } from "./frame/Frame.js";
@@ -107,16 +108,20 @@ function Alert({ alert, nowMs }: { alert: AlertJson; nowMs: number }) {
     mutationFn: (act: () => Promise<AlertJson>) => act(),
     onSuccess: () => client.invalidateQueries({ queryKey: ["alerts"] }),
   });
-  const { id, service, host, version, state, severity, acknowledged, silenced } = alert;
-  const name = service || host || "All hosts";
+  const { id, service, host, state, severity, acknowledged, silenced } = alert;
   return (
-    <article className="fleet-alert" aria-label={`${name}: ${alert.cause}`}>
+    <article className="fleet-alert" aria-label={`${alertSubject(alert)}: ${alert.cause}`}>
       <header>
         <span className={`verdict-mark ${markOf(alert)}`}>{state}</span>
-        <b>
-          {service === "" ? name : <Link href={serviceAddress(service, search)}>{service}</Link>}
-        </b>
-        {version !== "" && <span>version {version}</span>}
+        <h3>
+          {service === "" ? (
+            host || "All hosts"
+          ) : (
+            <>
+              <Link href={serviceAddress(service, search)}>{service}</Link> {alertVersion(alert)}
+            </>
+          )}
+        </h3>
         <span className="note">
           {severity}, {timeText(alert, nowMs)}
         </span>
@@ -199,7 +204,7 @@ function factsOf({ line, holder, growth, forecast, rules }: AlertJson): [string,
         : `${formatGrowth(growth.growthBytesPerHour)} on each instance (${formatGrowth(growth.low)} to ${formatGrowth(growth.high)})`,
     ],
     [
-      "Limit in",
+      "First limit in",
       forecast === undefined || forecast.msToLimit === 0
         ? null
         : `${formatDuration(forecast.msToLimit)} (${formatDuration(forecast.earliestMs)}${forecast.latestMs === 0 ? " or later" : ` to ${formatDuration(forecast.latestMs)}`})`,

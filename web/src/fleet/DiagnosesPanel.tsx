@@ -2,8 +2,18 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useLocation } from "wouter";
-import type { FleetDiagnosisJson } from "../../../src/model/documents/fleet_diagnosis_document.js";
-import { formatCount, formatDuration, formatGrowth } from "../format/numbers.js";
+import type {
+  FleetDiagnosisJson,
+  FleetLeakJson,
+  FleetOwnVerdictJson,
+} from "../../../src/model/documents/fleet_diagnosis_document.js";
+import { affectedText } from "../../../src/model/documents/instance_text.js";
+import {
+  formatCount,
+  formatDuration,
+  formatGrowth,
+  formatGrowthInterval,
+} from "../format/numbers.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
 import { askDiagnoses } from "./frame/api.js";
 import { Waiting } from "./frame/Frame.js";
@@ -85,11 +95,26 @@ function placeText({ suspects: [suspect] }: FleetDiagnosisJson): string {
   return `${line.function} (${line.file.split("/").at(-1)}:${line.line})${held}`;
 }
 
+function ownRate({ growthBytesPerHour, instances }: FleetOwnVerdictJson): number {
+  return growthBytesPerHour / instances;
+}
+
+/** "+3.76 MiB/h (+3.75 to +3.77)"; muted if no instance runs any more. */
+function leakRate({ growthBytesPerHour: rate, low, high, runningInstances }: FleetLeakJson) {
+  const [own, whole] = [formatGrowth(rate), formatGrowthInterval(rate, low, high)];
+  return (
+    <span className={runningInstances === 0 ? "missing" : ""}>
+      {own}
+      <span className="wide">{whole.startsWith(own) ? whole.slice(own.length) : ""}</span>
+    </span>
+  );
+}
+
 const COLUMNS: readonly Column<FleetDiagnosisJson>[] = [
   {
     id: "service",
     name: "Service",
-    track: "minmax(80px, 1fr)",
+    track: "minmax(100px, 1fr)",
     cell: (row) => <b>{row.service}</b>,
     order: (row) => row.service,
   },
@@ -97,30 +122,33 @@ const COLUMNS: readonly Column<FleetDiagnosisJson>[] = [
     id: "version",
     name: "Version",
     title: "The version that leaks, or the newest; and the first that leaks, if it is another",
-    track: "minmax(80px, 1fr)",
+    track: "minmax(70px, 140px)",
     wide: true,
     cell: versionText,
     order: versionText,
   },
   {
     id: "growth",
-    name: "Growth",
-    title: "Of each instance, with its interval; of single processes while nothing is decided",
-    track: "minmax(90px, 210px)",
+    name: "Growth per instance",
+    title:
+      "With its interval; while nothing is decided, the mean by the verdicts of single instances",
+    track: "216px",
+    narrowTrack: "92px",
     numeric: true,
     cell: ({ leak, own }) =>
       leak === undefined
         ? own === undefined
           ? "–"
-          : `${formatGrowth(own.growthBytesPerHour)} (undecided)`
-        : `${formatGrowth(leak.growthBytesPerHour)} (${formatGrowth(leak.low)} … ${formatGrowth(leak.high)})`,
-    order: ({ leak, own }) => leak?.growthBytesPerHour ?? own?.growthBytesPerHour ?? Number.NaN,
+          : `${formatGrowth(ownRate(own))} (undecided)`
+        : leakRate(leak),
+    order: ({ leak, own }) =>
+      leak?.growthBytesPerHour ?? (own === undefined ? Number.NaN : ownRate(own)),
   },
   {
     id: "instances",
     name: "Instances",
     title: "Running instances of the version that leak, and all that run",
-    track: "80px",
+    track: "70px",
     numeric: true,
     wide: true,
     cell: ({ leak, own }) =>
@@ -128,18 +156,18 @@ const COLUMNS: readonly Column<FleetDiagnosisJson>[] = [
         ? own === undefined
           ? "–"
           : `${own.instances} of ${own.running}`
-        : `${leak.affectedInstances} of ${leak.runningInstances}`,
+        : affectedText(leak),
     order: ({ leak }) => leak?.affectedInstances ?? Number.NaN,
   },
   {
     id: "limit",
-    name: "Limit in",
+    name: "First limit in",
     title: "Until the first instance reaches its limit",
-    track: "100px",
+    track: "96px",
     numeric: true,
     wide: true,
     cell: ({ leak, forecast: [first] }) =>
-      leak === undefined
+      leak === undefined || leak.runningInstances === 0
         ? "–"
         : first === undefined || first.msToLimit === 0
           ? "no limit"
@@ -157,7 +185,8 @@ const COLUMNS: readonly Column<FleetDiagnosisJson>[] = [
   {
     id: "verdict",
     name: "Verdict",
-    track: "minmax(100px, 150px)",
+    track: "116px",
+    narrowTrack: "106px",
     cell: ({ verdict, own }) => (
       <VerdictMark verdict={own === undefined ? verdict : { ...verdict, kind: own.kind }} />
     ),

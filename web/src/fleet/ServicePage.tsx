@@ -2,8 +2,13 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useLocation } from "wouter";
-import type { Millis } from "../../../src/model/base/units.js";
+import type { Millis, TimeMs } from "../../../src/model/base/units.js";
 import type { InstanceRowJson, ServiceJson } from "../../../src/model/documents/fleet_document.js";
+import {
+  restCountsText,
+  serviceStateText,
+  serviceVerdictText,
+} from "../../../src/model/documents/instance_text.js";
 import {
   formatBytes,
   formatCount,
@@ -17,7 +22,7 @@ import { askService } from "./frame/api.js";
 import { Frame, Waiting } from "./frame/Frame.js";
 import { useNow } from "./frame/live.js";
 import { serviceAddress, type TimeRange, useAddress } from "./frame/timeRange.js";
-import { GROWTH, PLACE, VERSION } from "./instanceColumns.js";
+import { GROWTH, PLACE, stateColumn, VERSION } from "./instanceColumns.js";
 import { ProfileRequest } from "./ProfileRequest.js";
 import { ProfilePanel } from "./profile/ProfilePanel.js";
 import type { PageProps } from "./ServicesPage.js";
@@ -87,22 +92,28 @@ function fittedRange(
   return endMs - startMs < 1000 ? range : { startMs, endMs };
 }
 
-function Figures({ document: { summary } }: { document: ServiceJson }) {
+function Figures({ document: { summary, window } }: { document: ServiceJson }) {
+  const isRunning = summary.state === "running";
   const figures = [
-    ["Running", formatCount(summary.instances), `${formatCount(summary.endedInstances)} ended`],
-    ["RSS", summary.instances === 0 ? "–" : formatBytes(summary.rssBytes), "of all instances"],
     [
-      "Growth",
+      "Running",
+      isRunning ? formatCount(summary.instances) : serviceStateText(summary, window.endMs),
+      restCountsText(summary),
+    ],
+    ["RSS", isRunning ? formatBytes(summary.rssBytes) : "–", "of all instances that run"],
+    [
+      "Total growth",
       summary.growthBytesPerHour === undefined ? "–" : formatGrowth(summary.growthBytesPerHour),
-      "sum over instances",
+      "sum over instances that run",
     ],
     [
       "Limit",
       summary.limitBytes === 0 ? "none" : formatBytes(summary.limitBytes),
       [
+        summary.instances > 1 && summary.limitBytes > 0 ? "sum over instances" : "",
         summary.msToLimit === 0
           ? ""
-          : `first instance full in ${formatDuration(summary.msToLimit)}`,
+          : `first instance reaches its own in ${formatDuration(summary.msToLimit)}`,
         summary.highBytes === undefined ? "" : `throttled above ${formatBytes(summary.highBytes)}`,
       ]
         .filter((note) => note !== "")
@@ -123,7 +134,8 @@ function Figures({ document: { summary } }: { document: ServiceJson }) {
       </dl>
       {summary.verdict.kind !== "none" && (
         <p className="fleet-verdict">
-          <VerdictMark verdict={summary.verdict} of={summary.instances} /> {summary.verdict.summary}
+          <VerdictMark verdict={summary.verdict} of={summary.instances} />{" "}
+          {serviceVerdictText(summary.verdict, summary.instances)}
         </p>
       )}
     </section>
@@ -132,20 +144,23 @@ function Figures({ document: { summary } }: { document: ServiceJson }) {
 
 function Instances({ document }: { document: ServiceJson }) {
   const [, go] = useLocation();
+  const { endMs } = document.window;
+  const { instances } = document;
+  const columns = useMemo(() => columnsOf(endMs, instances), [endMs, instances]);
   return (
     <section className="panel" aria-label="Instances">
       <h2 className="fleet-heading">Instances</h2>
       <DataTable
         name="Instances"
-        rows={document.instances}
-        columns={COLUMNS}
+        rows={instances}
+        columns={columns}
         keyOf={(row) => row.stream}
         sortedBy="rss"
         open={(row) => go(`/instance/${row.stream}`)}
         empty="No instance reported in this time."
       />
       {document.limits.map((sentence) => (
-        <p key={sentence} className="note">
+        <p key={sentence} className="note fleet-note">
           {sentence}
         </p>
       ))}
@@ -153,11 +168,15 @@ function Instances({ document }: { document: ServiceJson }) {
   );
 }
 
-const COLUMNS: readonly Column<InstanceRowJson>[] = [
+const columnsOf = (
+  endMs: TimeMs,
+  rows: readonly InstanceRowJson[],
+): readonly Column<InstanceRowJson>[] => [
   {
     id: "instance",
     name: "Instance",
-    track: "80px",
+    track: "76px",
+    narrowTrack: "64px",
     cell: (row) => <code>{row.stream.slice(0, 8)}</code>,
     order: (row) => row.stream,
   },
@@ -166,7 +185,7 @@ const COLUMNS: readonly Column<InstanceRowJson>[] = [
   {
     id: "pid",
     name: "PID",
-    track: "80px",
+    track: "60px",
     numeric: true,
     wide: true,
     cell: (row) => (row.pid === 0 ? "–" : row.pid),
@@ -175,26 +194,19 @@ const COLUMNS: readonly Column<InstanceRowJson>[] = [
   {
     id: "command",
     name: "Command",
-    track: "minmax(120px, 1.6fr)",
+    track: "minmax(100px, 1.6fr)",
     wide: true,
     cell: (row) =>
       row.source === undefined ? <code>{row.command}</code> : `profiles from ${row.source}`,
     order: (row) => row.command,
   },
-  {
-    id: "state",
-    name: "State",
-    track: "110px",
-    wide: true,
-    cell: (row) =>
-      row.continuedAs !== undefined ? "continued" : row.endedMs === undefined ? "runs" : "ended",
-    order: (row) => row.endedMs ?? Number.POSITIVE_INFINITY,
-  },
+  stateColumn(endMs, rows),
   {
     id: "rss",
     name: "RSS",
     title: "Of the program and its child processes, at the last reading",
-    track: "100px",
+    track: rows.some(({ source }) => source !== undefined) ? "100px" : "76px",
+    narrowTrack: rows.some(({ source }) => source !== undefined) ? "84px" : "68px",
     numeric: true,
     cell: (row) =>
       row.source === undefined
@@ -207,7 +219,7 @@ const COLUMNS: readonly Column<InstanceRowJson>[] = [
   {
     id: "peak",
     name: "Peak",
-    track: "100px",
+    track: "76px",
     numeric: true,
     wide: true,
     cell: (row) => (row.source === undefined ? formatBytes(row.peakRssBytes) : "–"),
@@ -217,7 +229,8 @@ const COLUMNS: readonly Column<InstanceRowJson>[] = [
   {
     id: "verdict",
     name: "Verdict",
-    track: "minmax(110px, 1fr)",
+    track: "minmax(116px, 0.6fr)",
+    narrowTrack: "minmax(90px, 106px)",
     cell: (row) => <VerdictMark verdict={row.verdict} />,
     order: (row) => row.verdict.kind,
   },

@@ -2,8 +2,10 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useLocation } from "wouter";
+import type { TimeMs } from "../../../src/model/base/units.js";
 import type { AlertsJson } from "../../../src/model/documents/alert_document.js";
 import type { ServiceRowJson } from "../../../src/model/documents/fleet_document.js";
+import { serviceStateText } from "../../../src/model/documents/instance_text.js";
 import {
   formatBytes,
   formatCount,
@@ -41,7 +43,6 @@ export function ServicesPage({ theme, toggleTheme }: PageProps) {
     queryFn: askAlerts,
     placeholderData: keepPreviousData,
   });
-  const columns = useMemo(() => [...COLUMNS, alertsColumn(alerts.data)], [alerts.data]);
   const wanted = (address.get("q") ?? "").toLowerCase();
   const rows = useMemo(
     () =>
@@ -49,6 +50,14 @@ export function ServicesPage({ theme, toggleTheme }: PageProps) {
         [row.service, ...row.versions, row.verdict.kind].join(" ").toLowerCase().includes(wanted),
       ),
     [query.data, wanted],
+  );
+  const endMs = query.data?.window.endMs ?? range.endMs;
+  const columns = useMemo(
+    () => [
+      ...[NAME, runningColumn(endMs, rows.every(isRunning)), RSS],
+      ...[...FIGURES, alertsColumn(alerts.data)],
+    ],
+    [alerts.data, endMs, rows],
   );
   const isEmpty = query.data !== undefined && query.data.services.length === 0;
   return (
@@ -101,38 +110,55 @@ function EmptyFleet() {
   );
 }
 
-const COLUMNS: readonly Column<ServiceRowJson>[] = [
-  {
-    id: "service",
-    name: "Service",
-    track: "minmax(80px, 2fr)",
-    cell: (row) => <b>{row.service}</b>,
-    order: (row) => row.service,
-  },
-  {
-    id: "instances",
-    name: "Running",
-    title: "Recorded programs that run, each with its child processes",
-    track: "80px",
-    numeric: true,
-    wide: true,
-    cell: (row) => formatCount(row.instances),
-    order: (row) => row.instances,
-  },
-  {
-    id: "rss",
-    name: "RSS",
-    title: "Of all instances that run; what processes share counts more than once",
-    track: "100px",
-    numeric: true,
-    cell: (row) => (row.instances === 0 ? "–" : formatBytes(row.rssBytes)),
-    order: (row) => row.rssBytes,
-  },
+const NAME: Column<ServiceRowJson> = {
+  id: "service",
+  name: "Service",
+  track: "minmax(100px, 2fr)",
+  cell: (row) => <b>{row.service}</b>,
+  order: (row) => row.service,
+};
+
+/** `areAll`: no row has the longer text of a service that does not run. */
+const runningColumn = (endMs: TimeMs, areAll: boolean): Column<ServiceRowJson> => ({
+  id: "instances",
+  name: "Running",
+  title: "Recorded programs that run, each with its child processes; if none does, since when",
+  track: areAll ? "64px" : "142px",
+  numeric: true,
+  wide: true,
+  cell: (row) => serviceStateText(row, endMs) || formatCount(row.instances),
+  order: (row) => row.instances,
+});
+
+/** On a phone, it has no column beside it that shows whether the service runs. */
+const RSS: Column<ServiceRowJson> = {
+  id: "rss",
+  name: "RSS",
+  title: "Of all instances that run; what processes share counts more than once",
+  track: "80px",
+  numeric: true,
+  cell: (row) =>
+    isRunning(row) ? (
+      formatBytes(row.rssBytes)
+    ) : (
+      <>
+        <span className="wide">–</span>
+        <span className="narrow">{row.state}</span>
+      </>
+    ),
+  order: (row) => row.rssBytes,
+};
+
+function isRunning({ state }: ServiceRowJson): boolean {
+  return state === "running";
+}
+
+const FIGURES: readonly Column<ServiceRowJson>[] = [
   {
     id: "ofLimit",
     name: "Of limit",
     title: "RSS relative to the limits of the instances' control groups, if each has one",
-    track: "80px",
+    track: "60px",
     numeric: true,
     wide: true,
     cell: (row) => (row.limitBytes === 0 ? "–" : formatShare(row.rssBytes / row.limitBytes)),
@@ -140,8 +166,9 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
   },
   {
     id: "growth",
-    name: "Growth",
-    track: "120px",
+    name: "Total growth",
+    title: "Sum over the instances that run, by their verdicts",
+    track: "100px",
     numeric: true,
     wide: true,
     cell: (row) =>
@@ -150,9 +177,9 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
   },
   {
     id: "limit",
-    name: "Limit in",
-    title: "Until the first instance reaches the limit of its control group at this rate",
-    track: "100px",
+    name: "First limit in",
+    title: "Until the first instance reaches the limit of its control group at its own growth",
+    track: "110px",
     numeric: true,
     wide: true,
     cell: (row) => (row.msToLimit === 0 ? "–" : formatDuration(row.msToLimit)),
@@ -161,7 +188,7 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
   {
     id: "course",
     name: "RSS over time",
-    track: "140px",
+    track: "124px",
     wide: true,
     cell: (row) => <Sparkline values={row.sparkline} name={`RSS of ${row.service} over time`} />,
     order: (row) => Math.max(0, ...row.sparkline.map((value) => value ?? 0)),
@@ -169,7 +196,7 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
   {
     id: "versions",
     name: "Versions",
-    track: "minmax(90px, 1fr)",
+    track: "minmax(60px, 1fr)",
     wide: true,
     cell: (row) => row.versions.join(", ") || "–",
     order: (row) => row.versions.join(", "),
@@ -177,7 +204,8 @@ const COLUMNS: readonly Column<ServiceRowJson>[] = [
   {
     id: "verdict",
     name: "Verdict",
-    track: "minmax(110px, 1.4fr)",
+    track: "minmax(176px, 1fr)",
+    narrowTrack: "106px",
     cell: (row) => <VerdictMark verdict={row.verdict} of={row.instances} />,
     order: (row) => row.verdict.kind,
   },
@@ -192,7 +220,7 @@ function alertsColumn(document: AlertsJson | undefined): Column<ServiceRowJson> 
     id: "alerts",
     name: "Alerts",
     title: "Alerts that fire",
-    track: "70px",
+    track: "54px",
     numeric: true,
     wide: true,
     cell: (row) => (count(row) === 0 ? "–" : formatCount(count(row))),

@@ -94,7 +94,7 @@ function sizeColumn(
   bytesOf: (row: ServiceSizeJson) => number | undefined,
 ): Column<ServiceSizeJson> {
   return {
-    ...{ id, name, title, track: "96px", numeric: true },
+    ...{ id, name, title, track: "80px", numeric: true },
     cell: (row) => {
       const bytes = bytesOf(row);
       return bytes === undefined || bytes === 0 ? "–" : formatBytes(bytes);
@@ -107,7 +107,7 @@ const columnsOf = (price: FleetSizesJson["price"]): readonly Column<ServiceSizeJ
   {
     id: "service",
     name: "Service",
-    track: "minmax(110px, 1fr)",
+    track: "minmax(100px, 1.2fr)",
     cell: (row) => <b>{row.service}</b>,
     order: (row) => row.service,
   },
@@ -134,12 +134,25 @@ const columnsOf = (price: FleetSizesJson["price"]): readonly Column<ServiceSizeJ
     ...sizeColumn("limit", "Limit now", "Of most running instances", (row) => row.limitBytes),
     wide: true,
   },
-  sizeColumn(
-    "needed",
-    "Needed",
-    "The limit that it needs: peak and margin",
-    (row) => row.needs?.limitBytes,
-  ),
+  {
+    ...sizeColumn(
+      "needed",
+      "Needed",
+      "The limit that it needs: peak and margin",
+      (row) => row.needs?.limitBytes,
+    ),
+    // A phone has no column for the state.
+    cell: ({ needs, state }) =>
+      needs === undefined ? (
+        <>
+          <span className="wide">–</span>
+          <span className="narrow">{SIZE_STATE_TEXT[state]}</span>
+        </>
+      ) : (
+        formatBytes(needs.limitBytes)
+      ),
+    narrowTrack: "100px",
+  },
   {
     ...sizeColumn(
       "request",
@@ -162,15 +175,17 @@ const columnsOf = (price: FleetSizesJson["price"]): readonly Column<ServiceSizeJ
     id: "saves",
     name: "Saves",
     title: "Of all running instances; negative: more is needed",
-    track: price === undefined ? "96px" : "190px",
+    track: price === undefined ? "80px" : "190px",
+    narrowTrack: "80px",
     numeric: true,
-    cell: ({ savedBytes }) => savesText(savedBytes, price),
+    cell: ({ savedBytes }) => savesCell(savedBytes, price),
     order: ({ savedBytes }) => savedBytes,
   },
   {
     id: "state",
     name: "Limit",
-    track: "120px",
+    track: "116px",
+    wide: true,
     cell: ({ state }) => (
       <span className={`verdict-mark ${MARKS[state]}`}>{SIZE_STATE_TEXT[state]}</span>
     ),
@@ -212,12 +227,17 @@ function UsedBar({ size: { service, limitBytes, peakBytes, needs } }: { size: Se
   );
 }
 
-function savesText(bytes: number, price: FleetSizesJson["price"]): string {
+function savesCell(bytes: number, price: FleetSizesJson["price"]) {
   if (bytes === 0) {
     return "–";
   }
   const monthly = monthlyText(bytes, price);
-  return `${formatBytes(bytes)}${monthly === null ? "" : ` (${monthly})`}`;
+  return (
+    <>
+      {formatBytes(bytes)}
+      {monthly !== null && <span className="wide"> ({monthly})</span>}
+    </>
+  );
 }
 
 const MARKS: Readonly<Record<ServiceSizeJson["state"], string>> = {

@@ -26,7 +26,7 @@ export function VerdictMark({ verdict, of = 1 }: VerdictMarkProps) {
       title={confidence === 0 ? summary : `${summary} (${formatShare(confidence)} sure)`}
     >
       {kind}
-      {share}
+      {share !== "" && <span className="wide">{share}</span>}
     </span>
   );
 }

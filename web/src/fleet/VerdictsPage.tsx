@@ -2,8 +2,9 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useLocation } from "wouter";
+import type { TimeMs } from "../../../src/model/base/units.js";
 import type { FleetVerdictsJson } from "../../../src/model/documents/fleet_document.js";
-import { formatCount, formatDuration } from "../format/numbers.js";
+import { formatCount } from "../format/numbers.js";
 import { type Column, DataTable } from "../widgets/DataTable.js";
 import { DiagnosesPanel } from "./DiagnosesPanel.js";
 import { askVerdicts } from "./frame/api.js";
@@ -11,7 +12,7 @@ import { Frame, Waiting } from "./frame/Frame.js";
 import { useNow } from "./frame/live.js";
 import { SearchField } from "./frame/SearchField.js";
 import { useAddress } from "./frame/timeRange.js";
-import { GROWTH, PLACE, VERSION } from "./instanceColumns.js";
+import { GROWTH, LIMIT_IN, PLACE, stateColumn, VERSION } from "./instanceColumns.js";
 import type { PageProps } from "./ServicesPage.js";
 import { VerdictMark } from "./VerdictMark.js";
 
@@ -26,11 +27,13 @@ export function VerdictsPage({ theme, toggleTheme }: PageProps) {
     queryFn: () => askVerdicts(range),
     placeholderData: keepPreviousData,
   });
+  const endMs = query.data?.window.endMs ?? range.endMs;
   const wanted = address.get("q") ?? "";
   const rows = useMemo(
     () => (query.data?.verdicts ?? []).filter((row) => textOf(row).includes(wanted.toLowerCase())),
     [query.data, wanted],
   );
+  const columns = useMemo(() => columnsOf(endMs, rows), [endMs, rows]);
   return (
     <Frame path={[["Verdicts", "/verdicts"]]} {...{ theme, toggleTheme }} chosen={address}>
       <DiagnosesPanel range={range} search={search} wanted={wanted.toLowerCase()} />
@@ -52,7 +55,7 @@ export function VerdictsPage({ theme, toggleTheme }: PageProps) {
           <DataTable
             name="Verdicts"
             rows={rows}
-            columns={COLUMNS}
+            columns={columns}
             keyOf={(row) => row.stream}
             sortedBy="growth"
             open={(row) => go(`/instance/${row.stream}`)}
@@ -72,39 +75,25 @@ function textOf({ service, version, host, pod, kind, summary }: Row): string {
   return [service, version, host, pod, kind, summary].join(" ").toLowerCase();
 }
 
-const COLUMNS: readonly Column<Row>[] = [
+const columnsOf = (endMs: TimeMs, rows: readonly Row[]): readonly Column<Row>[] => [
   {
     id: "service",
     name: "Service",
-    track: "minmax(80px, 1fr)",
+    track: "minmax(90px, 130px)",
+    narrowTrack: "minmax(60px, 1fr)",
     cell: (row) => row.service,
     order: (row) => row.service,
   },
   VERSION,
   PLACE,
-  {
-    id: "state",
-    name: "State",
-    track: "80px",
-    wide: true,
-    cell: (row) => (row.isRunning ? "runs" : "ended"),
-    order: (row) => Number(row.isRunning),
-  },
+  { ...stateColumn(endMs, rows), wide: true },
   GROWTH,
-  {
-    id: "limit",
-    name: "Limit in",
-    title: "Time until the memory limit is reached at this growth",
-    track: "110px",
-    numeric: true,
-    wide: true,
-    cell: (row) => (row.msToLimit === 0 ? "–" : formatDuration(row.msToLimit)),
-    order: (row) => row.msToLimit || Number.NaN,
-  },
+  LIMIT_IN,
   {
     id: "verdict",
     name: "Verdict",
-    track: "minmax(100px, 150px)",
+    track: "116px",
+    narrowTrack: "106px",
     cell: (row) => <VerdictMark verdict={row} />,
     order: (row) => row.kind,
   },

@@ -12,6 +12,7 @@ export {
 export const formatBytes = withMinus(numbers.formatBytes);
 export const formatSignedBytes = withMinus(numbers.formatSignedBytes);
 export const formatGrowth = withMinus(numbers.formatGrowth);
+export const formatGrowthInterval = withMinus(numbers.formatGrowthInterval);
 export const formatCount = withMinus((count: number) => numbers.formatCount(count, 10_000));
 export const formatRequestRate = withMinus(numbers.formatRequestRate);
 export const formatExactCount = withMinus(numbers.formatExactCount);

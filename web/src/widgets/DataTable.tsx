@@ -37,6 +37,8 @@ export interface Column<Row> {
   readonly title?: string;
   /** Width as CSS grid track. */
   readonly track: string;
+  /** The same on a phone, if it differs. */
+  readonly narrowTrack?: string;
   readonly numeric?: boolean;
   /** The first click on the heading puts the largest value on top; by default for numeric columns. */
   readonly largestFirst?: boolean;
@@ -116,7 +118,12 @@ export function DataTable<Row extends RowData>({
                 }}
               >
                 {columns.map((column) => (
-                  <div key={column.id} role="gridcell" className={classOf(column)}>
+                  <div
+                    key={column.id}
+                    role="gridcell"
+                    className={classOf(column)}
+                    onPointerEnter={({ currentTarget }) => titleIfCut(currentTarget)}
+                  >
                     {column.cell(row)}
                   </div>
                 ))}
@@ -229,11 +236,16 @@ function useActiveRow(
 
 /** The style sheet uses the narrow tracks on a phone. */
 function tracksOf<Row>(columns: readonly Column<Row>[]): CSSProperties {
-  const tracks = (shown: readonly Column<Row>[]) => shown.map(({ track }) => track).join(" ");
+  const narrow = columns.filter(({ wide }) => !wide);
   return {
-    "--tracks": tracks(columns),
-    "--narrow-tracks": tracks(columns.filter(({ wide }) => !wide)),
+    "--tracks": columns.map(({ track }) => track).join(" "),
+    "--narrow-tracks": narrow.map(({ track, narrowTrack = track }) => narrowTrack).join(" "),
   } as CSSProperties;
+}
+
+/** Text that its column cuts is shown whole while the pointer is on it. */
+function titleIfCut(cell: HTMLElement): void {
+  cell.title = cell.scrollWidth > cell.clientWidth ? cell.innerText : "";
 }
 
 const classOf = ({ numeric, wide }: Column<never>) =>

@@ -22,8 +22,8 @@ import type { Window } from "../../interface/window.js";
 import type { RowReader, Rows } from "../row_database.js";
 import { SOURCE_LABEL } from "../series_rows.js";
 import { CARRY_MS, windowValues, within } from "./gauge.js";
+import { UNMEASURED } from "./instances.js";
 import { framesOfStacks } from "./profile.js";
-import { UNMEASURED } from "./services.js";
 import { byService, processOf, readingsIn, type StoredProcess } from "./stored_process.js";
 
 const MINUTE_MS: Millis = 60_000;

@@ -4,7 +4,7 @@ import type { VersionGauges } from "../../interface/store.js";
 import type { Window } from "../../interface/window.js";
 import type { RowReader, Rows } from "../row_database.js";
 import { CARRY_MS, firstValidMs, windowValues, within } from "./gauge.js";
-import { UNMEASURED } from "./services.js";
+import { UNMEASURED } from "./instances.js";
 
 const HOUR_MS = 3_600_000;
 const AHEAD_MS = 24 * HOUR_MS;

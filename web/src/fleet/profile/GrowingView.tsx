@@ -45,8 +45,8 @@ export function GrowingView({ service, range, version }: GrowingViewProps) {
 const FIGURES: readonly StackFigure<GrowingJson["stacks"][number]>[] = [
   {
     id: "growth",
-    name: "Growth",
-    title: "From the first quarter of this time to the last",
+    name: "Total growth",
+    title: "Sum over instances, from the first quarter of this time to the last",
     of: (row) => row.growthBytesPerHour,
     text: (row) => formatGrowth(row.growthBytesPerHour),
   },

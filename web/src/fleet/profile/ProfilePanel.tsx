@@ -46,7 +46,7 @@ export function ProfilePanel(props: ProfilePanelProps) {
   const isMerged = view === "flame" || view === "sites";
   return (
     <section className="panel views" aria-label="Profile">
-      <div className="tabs" role="tablist" aria-label="Views of the profile">
+      <div className="tabs tabs-wrapped" role="tablist" aria-label="Views of the profile">
         {VIEWS.map(([id, label]) => (
           <button
             key={id}
