@@ -94,6 +94,7 @@ export function judged(
     z: own.z,
     processes: version.processes.map(({ process }) => process),
     isFirst: earlier.length === 0,
+    ranMs: own.endMs - version.startedMs,
   });
   return {
     ...version,
@@ -158,7 +159,7 @@ function beyondEarlier(
       ...judging,
       isLoadKnown: judging.isLoadKnown || beyond.isAtSameHours,
       loadBytes: loadRange(processes),
-      isBeyondEarlier: true,
+      earlierBytes: beyond.earlierBytes,
     });
   return left?.shape === "leaking" && left.curve.axis === "age" && endsAbove(left) ? left : null;
 }
