@@ -441,3 +441,43 @@ test("without readings nothing is decided", () => {
     expect(found.versions).toEqual([]);
   }
 });
+
+test("a leak is a regression of its version, although the release before it ran for hours and filled its caches faster", () => {
+  const filled = (hours: number) => 60 * (1 - Math.exp(-hours / 3));
+  const found = diagnosisOf([
+    ...three({ version: "1.0", fromDaysAgo: 8, toDaysAgo: 3.12, mib: flat }),
+    ...three({ version: "1.1", fromDaysAgo: 3.12, toDaysAgo: 3, mib: (hours) => 15 * hours }),
+    ...three({ version: "1.2", fromDaysAgo: 3, mib: (hours) => filled(hours) + 1.5 * hours }),
+  ]);
+  expect(found.leak?.since).toBe("1.2");
+  expect(found.change).toMatchObject({ kind: "growth", version: "1.2", against: "1.0" });
+});
+
+test("in its first week, a service whose requests are unknown may need more on working days than on the weekend", () => {
+  // From Friday to Wednesday.
+  const from = 4.5;
+  const mib = (hours: number) => {
+    const time = END - from * DAY + hours * HOUR;
+    const isWeekend = new Date(time).getUTCDay() % 6 === 0;
+    const week = Math.max(0, Math.min(1, (time - Date.UTC(2026, 2, 22)) / (2.5 * DAY)));
+    return 40 * week - (isWeekend ? 16 * (1 - Math.cos((2 * Math.PI * time) / DAY)) : 0);
+  };
+  const verdict = (rise: Life["mib"]) =>
+    diagnosisOf(three({ version: "1.0", fromDaysAgo: from, mib: rise })).verdict.kind;
+  expect(verdict(mib)).toBe("insufficient-evidence");
+  expect(verdict((hours) => mib(hours) + 3 * hours)).toBe("python-leak");
+  // All days are alike.
+  expect(verdict((hours) => 0.6 * hours)).toBe("python-leak");
+});
+
+test("processes that are restarted every day leak after one such day if they rise far beyond the load of any earlier day", () => {
+  const daily = (version: string, from: number, to: number, mib: Life["mib"]) =>
+    Array.from({ length: Math.ceil(from - to) }, (_, day) => from - day).flatMap((days) =>
+      three({ version, fromDaysAgo: days, ...(days > 1 ? { toDaysAgo: days - 0.995 } : {}), mib }),
+    );
+  const verdict = (rate: number) =>
+    diagnosisOf([...daily("1.0", 7.3, 1.4, flat), ...daily("1.1", 1.3, 0, (hours) => rate * hours)])
+      .verdict.kind;
+  expect(verdict(5)).toBe("python-leak");
+  expect(verdict(1)).not.toBe("python-leak");
+});

@@ -43,8 +43,9 @@ import {
   soonerText,
 } from "../wording/fleet_sentence.js";
 import type { FleetProcess, ServiceEvidence } from "./curves/fleet_evidence.js";
-import { loadRange, withoutLoad } from "./curves/load_removal.js";
+import { isWeekOpen, loadRange, withoutLoad } from "./curves/load_removal.js";
 import { normalQuantile } from "./curves/normal_quantile.js";
+import { firstLeaking } from "./first_leaking.js";
 import { forecasts } from "./forecast.js";
 import { fleetSuspects } from "./growth/fleet_suspects.js";
 import { type GroupGrowth, type Judging, LEAST_DECIDED_MS } from "./growth/group_growth.js";
@@ -66,19 +67,18 @@ const HOUR_MS = 3_600_000;
 /** Of wrong intervals over all services, versions and windows of one evaluation. */
 const ERROR = 0.05;
 const INTERVALS_OF_A_SERVICE = 6;
-/** Share of the rate of the version that leaks. */
-const ALIKE = 0.5;
-const NEARLY = 0.3;
 
 /** `services`: how many are judged together; intervals are widened for it. */
 export function diagnoseService(evidence: ServiceEvidence, services: number): FleetDiagnosisJson {
   const { service, window } = evidence;
   const z = normalQuantile(1 - ERROR / (2 * INTERVALS_OF_A_SERVICE * Math.max(1, services)));
-  const { processes, by } = withoutLoad(evidence.processes);
+  const unloaded = withoutLoad(evidence.processes);
+  const { processes, by } = unloaded;
   const judging: Omit<Judging, "before"> = {
     endMs: window.endMs,
     z,
     isLoadKnown: by !== "unknown",
+    isWeekOpen: isWeekOpen(unloaded, window.endMs),
   };
   const versions: JudgedVersion[] = [];
   for (const version of versionsOf(processes)) {
@@ -90,7 +90,7 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   const ofAccused = lives.map(({ process }) => process);
   const suspects = accused === null ? [] : fleetSuspects(ofAccused, rateOf(accused), judging);
   const first = accused === null ? null : firstLeaking(versions, accused);
-  const change = changeBetween(versions, first, z);
+  const change = changeBetween(versions, first, z, accused === null ? null : rateOf(accused));
   const single = newest === undefined ? null : singleVerdict(newest, window.endMs);
   const shape: FleetShape =
     accused !== null ? "leaking" : single?.isFirst ? "short" : (newest?.growth?.shape ?? "short");
@@ -170,44 +170,6 @@ function accusedOf(versions: readonly JudgedVersion[], endMs: number): JudgedVer
 
 function stillRuns({ processes }: JudgedVersion, endMs: number): boolean {
   return processes.some(({ process }) => (process.endedMs ?? endMs) >= endMs);
-}
-
-/** The first of the versions that leak, up to the accused one. Versions between them that may have leaked are no gap; but none had
- * a line that is new. */
-function firstLeaking(versions: readonly JudgedVersion[], accused: JudgedVersion): JudgedVersion {
-  const { rate, newLine } = rateOf(accused);
-  const isEverywhere = leaksEverywhere(accused);
-  let first = accused;
-  if (newLine !== undefined) {
-    return accused;
-  }
-  for (const version of versions.slice(0, versions.indexOf(accused)).reverse()) {
-    const leaksAlike = isLeaking(version) && leaksEverywhere(version) === isEverywhere;
-    if (leaksAlike || growsAlike(version, rate)) {
-      first = version;
-    } else if (!mayLeak(version, rate)) {
-      break;
-    }
-  }
-  return first;
-}
-
-/** Whether it ran too short for a decision, and grew as fast. */
-function growsAlike({ growth }: JudgedVersion, rate: number): boolean {
-  return (
-    growth?.shape === "undecided" &&
-    growth.high > rate &&
-    growth.rate > rate * (1 - NEARLY) &&
-    growth.rate < rate * (1 + NEARLY)
-  );
-}
-
-/** Whether it may grow like the accused version, by its interval. */
-function mayLeak({ growth }: JudgedVersion, rate: number): boolean {
-  if (growth === null || growth.shape === "short") {
-    return true;
-  }
-  return growth.low <= rate && growth.high >= rate * ALIKE;
 }
 
 /** The kind that the processes' own diagnoses name most often, otherwise that of Python objects. */

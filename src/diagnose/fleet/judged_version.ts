@@ -93,6 +93,7 @@ export function judged(
     z: own.z,
     processes: version.processes.map(({ process }) => process),
     isFirst: earlier.length === 0,
+    ranMs: own.endMs - version.startedMs,
   });
   return {
     ...version,
@@ -157,7 +158,7 @@ function beyondEarlier(
       ...judging,
       isLoadKnown: judging.isLoadKnown || beyond.isAtSameHours,
       loadBytes: loadRange(processes),
-      isBeyondEarlier: true,
+      earlierBytes: beyond.earlierBytes,
     });
   return left?.shape === "leaking" && left.curve.axis === "age" && endsAbove(left) ? left : null;
 }

@@ -236,7 +236,7 @@ export function lateShare({ axis, times, values }: AgeCurve, from = EARLY): numb
 }
 
 /** In less time the load of a day may bend what is straight, and straighten what bends. */
-const LOAD_BENDS_MS: Millis = 36 * 3_600_000;
+export const LOAD_BENDS_MS: Millis = 36 * 3_600_000;
 /** A slope of the later half, as a share of that before, of what clearly fills. */
 const BENT = 0.55;
 

@@ -10,7 +10,7 @@
  * reports it ({@link WithoutLoad.by}).
  */
 
-import type { Bytes } from "../../../model/base/units.js";
+import type { Bytes, TimeMs } from "../../../model/base/units.js";
 import { dailyLoad, type HourlyLevels, hourly, slopeOf } from "../../series/daily_load.js";
 import { firstFrom, reorderedQuantile } from "../../series/medians.js";
 import type { Readings } from "../../series/readings.js";
@@ -18,6 +18,7 @@ import type { FleetProcess } from "./fleet_evidence.js";
 import { leastSquares } from "./least_squares.js";
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /** A younger process warms up or fills caches. */
 const MATURE_MS = 6 * HOUR_MS;
 const FEWEST_DAYS = 2;
@@ -26,6 +27,8 @@ const FEWEST_OF_SHARE = 12;
 /** Hours from which a process has its own memory per request. */
 const FEWEST_OF_OWN = 48;
 const MOST_SHARE = 4;
+/** The range of the load on a day, as a multiple of that on a quiet one, from which these are unlike. */
+const UNLIKE = 1.25;
 /** Share of the readings that may lie outside the range of the load, at either end. */
 const RARE = 0.05;
 
@@ -56,6 +59,35 @@ export function loadRange(processes: readonly Unloaded[]): Bytes {
     return before >= half;
   });
   return middle?.range ?? 0;
+}
+
+/**
+ * Whether a service whose requests are unknown was not seen for a week, and has days on which the load moves memory further than on
+ * others. Nothing shows then how much more a working day needs than a weekend.
+ */
+export function isWeekOpen({ processes, by }: WithoutLoad, endMs: TimeMs): boolean {
+  const sinceMs = Math.min(...processes.map(({ rss }) => rss.times[0] ?? endMs));
+  return by !== "requests" && endMs - sinceMs < 7 * DAY_MS && haveDaysUnlike(processes);
+}
+
+function haveDaysUnlike(processes: readonly Unloaded[]): boolean {
+  const days = new Map<number, Bytes>();
+  for (const { process, rss } of processes) {
+    const { times, values } = rss;
+    const last = times.at(-1) ?? 0;
+    for (let day = Math.ceil((times[0] ?? 0) / DAY_MS); (day + 1) * DAY_MS <= last; day++) {
+      const [from, to] = [firstFrom(times, day * DAY_MS), firstFrom(times, (day + 1) * DAY_MS)];
+      let [least, most] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+      for (let at = from; at < to; at++) {
+        const removed = (process.rss.values[at] as number) - (values[at] as number);
+        least = Math.min(least, removed);
+        most = Math.max(most, removed);
+      }
+      days.set(day, Math.max(days.get(day) ?? 0, most - least));
+    }
+  }
+  const ranges = [...days.values()];
+  return Math.max(...ranges) > UNLIKE * Math.min(...ranges);
 }
 
 /** The requests that a process had served at these times; null: unknown. */

@@ -37,15 +37,17 @@ const lives = (mib: (hours: number) => number, days = 4) =>
 
 test("lives of several days that all rise alike", () => {
   const grown = (hours: number) => hours;
-  expect(risesInEachLife(lives(grown), DAY)).toBe(true);
+  expect(risesInEachLife(lives(grown), DAY, false)).toBe(true);
   expect(
     risesInEachLife(
       lives(() => 0),
       DAY,
+      true,
     ),
   ).toBe(false);
   // Of one day, which may have been busy.
-  expect(risesInEachLife(lives(grown, 1), DAY)).toBe(false);
+  expect(risesInEachLife([...lives(grown, 1), ...lives(grown, 1)], DAY, false)).toBe(false);
+  expect(risesInEachLife([...lives(grown, 1), ...lives(grown, 1)], DAY, true)).toBe(true);
   const some = [...lives(grown), ...lives(() => 0).slice(0, 3)];
-  expect(risesInEachLife(some, DAY)).toBe(false);
+  expect(risesInEachLife(some, DAY, true)).toBe(false);
 });

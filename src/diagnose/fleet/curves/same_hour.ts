@@ -17,8 +17,8 @@ const DAY_MS: Millis = 24 * 3_600_000;
 /** What nearly every hour, or life, rises by at least, as a share of the usual rise. */
 const NEARLY = 0.1;
 const LEAST_OF_USUAL = 0.3;
-const FEWEST_LIVES = 6;
-const FEWEST_DAYS = 2;
+const FEWEST_LIVES = { usual: 6, far: 3 };
+const FEWEST_DAYS = { usual: 2, far: 1 };
 
 /** Whether nearly every hour of each day is higher than the same hour of the day before. False within two days. */
 export function risesFromDayToDay({ times, values }: Readings): boolean {
@@ -31,9 +31,14 @@ export function risesFromDayToDay({ times, values }: Readings): boolean {
 
 /**
  * Whether nearly every life rises up to an age as the usual one does, and not only most of them on a day with much load. Lives of
- * one day share its load, so several days are needed.
+ * one day share its load, so several days are needed, unless it rises further than any load does: `isFar`.
  */
-export function risesInEachLife(processes: readonly Unloaded[], ageMs: Millis): boolean {
+export function risesInEachLife(
+  processes: readonly Unloaded[],
+  ageMs: Millis,
+  isFar: boolean,
+): boolean {
+  const far = isFar ? "far" : "usual";
   const lives = processes.flatMap(({ process: { startedMs }, rss: { times, values } }) => {
     const at = (share: number) => firstFrom(times, startedMs + share * ageMs);
     const [start, started, end, ended] = [at(0.1), at(0.2), at(0.9), at(1)];
@@ -47,8 +52,8 @@ export function risesInEachLife(processes: readonly Unloaded[], ageMs: Millis): 
       : [];
   });
   return (
-    lives.length >= FEWEST_LIVES &&
-    new Set(lives.map(({ day }) => day)).size >= FEWEST_DAYS &&
+    lives.length >= FEWEST_LIVES[far] &&
+    new Set(lives.map(({ day }) => day)).size >= FEWEST_DAYS[far] &&
     areAlike(Float64Array.from(lives, ({ bytes }) => bytes))
   );
 }

@@ -13,7 +13,10 @@ import {
 import { fleetSuspects } from "./fleet_suspects.js";
 import { groupGrowth, type Judging } from "./group_growth.js";
 
-const judging: Judging = { endMs: END, z: 3.5, isLoadKnown: true, before: [], loadBytes: 0 };
+const judging: Judging = {
+  ...{ endMs: END, isWeekOpen: false, z: 3.5 },
+  ...{ isLoadKnown: true, before: [], loadBytes: 0 },
+};
 
 /** Without the daily load of the fixture. `workAt`: requests at an age in hours. */
 const lifeOf = (life: Life, workAt?: (hours: number) => number) => {

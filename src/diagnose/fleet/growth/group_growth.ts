@@ -55,7 +55,8 @@ const STRAIGHT = { low: 0.8, share: 0.1, latest: 1.6 };
 /** The same over a whole day, at whose end the load is what it was: also the slope of the later half. */
 const WHOLE_DAY = { ms: 22 * HOUR_MS, low: 0.6, share: 0.05, late: 0.8, latest: 1.4 };
 /** For less than five days, load that was removed only in part can look like growth of this share of its range; without request
- * rates, for less than two days, of the larger share. */
+ * rates, for less than two days, of the larger share; of the largest share in a part of the window, and in a service whose week is
+ * open. */
 const LEAST_OF_LOAD = { known: 0.4, inDays: 1.2, ofPart: 3 };
 export const LOAD_SEEN_MS = 5 * DAY_MS;
 /** Growth that lasts, as a share of what filled, which does not count: what fills goes on by less and less. */
@@ -71,6 +72,8 @@ const DAILY = { rise: 1.5, late: 0.7 };
 /** Every fit agrees about what lasts: the low end of the interval as a share of the rate. The slope of the later half is then
  * compared with that of the time after so many durations of filling, up to a share of the curve. */
 const TIGHT = { lengthMs: 40 * HOUR_MS, low: 0.8, fills: 3, most: 0.45, late: 0.6 };
+/** What is left without earlier versions rises by this multiple of what these did: more than the load of any day. */
+const FAR_BEYOND = 2;
 /** The slope of the later half of a curve as a share of that before. */
 const SLOWED = { inDay: 0.8, inDays: 0.7, later: 0.5 };
 const FILLED_MS = 3 * DAY_MS;
@@ -107,10 +110,12 @@ export interface Judging {
   readonly z: number;
   /** Whether what follows the load was removed. */
   readonly isLoadKnown: boolean;
+  /** Whether the service has not shown how much more a working day needs than a weekend: see isWeekOpen. */
+  readonly isWeekOpen: boolean;
   /** How far the load moves memory, where it is not the difference that its removal made. */
   readonly loadBytes?: Bytes;
-  /** Whether what earlier versions did at the same ages was removed. */
-  readonly isBeyondEarlier?: boolean;
+  /** How far the memory of earlier versions rose and fell at the same ages, if that was removed. */
+  readonly earlierBytes?: Bytes;
   /** What the agent saw of the versions before. */
   readonly before: readonly SeenLife[];
 }
@@ -155,7 +160,7 @@ function sinceOnset(
 function growthIn(
   processes: readonly Unloaded[],
   windowMs: Millis,
-  { endMs, z, isLoadKnown, loadBytes, isBeyondEarlier = false }: Judging,
+  { endMs, z, isLoadKnown, loadBytes, isWeekOpen, earlierBytes }: Judging,
   isPart: boolean,
 ): GroupGrowth | null {
   const window = { startMs: endMs - windowMs, endMs };
@@ -197,7 +202,13 @@ function growthIn(
     lasting.rate * lengthMs > STRAIGHT.share * level &&
     late < STRAIGHT.latest;
   const risesAlike =
-    isBeyondEarlier && curve.axis === "age" && risesInEachLife(processes, byTime.times.at(-1) ?? 0);
+    earlierBytes !== undefined &&
+    curve.axis === "age" &&
+    risesInEachLife(
+      processes,
+      byTime.times.at(-1) ?? 0,
+      lasting.straight.rate * lengthMs > FAR_BEYOND * earlierBytes,
+    );
   const isStraightForDay =
     lengthMs >= WHOLE_DAY.ms &&
     (lasting.low > WHOLE_DAY.low * lasting.rate || risesAlike) &&
@@ -251,7 +262,9 @@ function growthIn(
       ? LEAST_OF_LOAD.ofPart
       : LEAST_OF_LOAD.inDays;
   const mayFollowLoad = (rate: number) =>
-    lengthMs < LOAD_SEEN_MS && !isFatal && rate * lengthMs < ofLoad * loadMoves();
+    !isFatal &&
+    ((lengthMs < LOAD_SEEN_MS && rate * lengthMs < ofLoad * loadMoves()) ||
+      (isWeekOpen && rate * lengthMs < LEAST_OF_LOAD.ofPart * loadMoves()));
   const hasFilled =
     lasting.fillBytes > least &&
     lasting.rate * lengthMs < MOST_REST.later * lasting.fillBytes &&

@@ -6,18 +6,28 @@ import {
   END,
   HOUR,
   type Life,
+  MIB,
   processOf,
   three,
 } from "../fleet_evidence.fixture.js";
 import { oddInstances } from "../instances/odd_instances.js";
+import { type GroupGrowth, groupGrowth } from "./group_growth.js";
+import { clearedByPrecedent } from "./precedent.js";
 
 const unloaded = (life: Life) => {
   const process = processOf(life);
   return { process, rss: process.rss, work: null };
 };
 
+/** Without the daily load of the fixture. */
+const withoutDay = ({ process, rss: { times, values }, work }: ReturnType<typeof unloaded>) => {
+  const load = (time: number) => 20 * MIB * (1 - Math.cos((2 * Math.PI * time) / DAY));
+  const rest = values.map((value, at) => value - load(times[at] as number));
+  return { process, rss: { times, values: rest }, work };
+};
+
 test("an instance that was restarted at a busier hour fills its cache faster than its siblings did, and is not odd", () => {
-  const judging = { endMs: END, z: 3.5, isLoadKnown: true, before: [] };
+  const judging = { endMs: END, isWeekOpen: false, z: 3.5, isLoadKnown: true, before: [] };
   const odd = (fillHours: number, leakMib: number) =>
     oddInstances(
       [0, 1, 2, 3, 4, 5].flatMap((instance) => {
@@ -71,7 +81,7 @@ test("a version that goes on filling as the one before began has a larger cache;
 });
 
 test("an instance that rises to its limit in one life after another leaks alone, however short its lives are", () => {
-  const judging = { endMs: END, z: 3.5, isLoadKnown: false, before: [] };
+  const judging = { endMs: END, isWeekOpen: false, z: 3.5, isLoadKnown: false, before: [] };
   const odd = (mib: (hours: number) => number) =>
     oddInstances(
       [0, 1, 2, 3, 4, 5].flatMap((instance) =>
@@ -153,4 +163,21 @@ test("a version that fell behind the one before first, and then catches up, does
     ]).verdict.kind;
   expect(found(fills(145, 24))).not.toBe("python-leak");
   expect(found((age) => fills(120, 12)(age) + 0.6 * age)).toBe("python-leak");
+});
+
+test("an earlier version that ended a little sooner clears one that goes on as it did; one that had filled by then does not", () => {
+  const judging = { endMs: END, isWeekOpen: false, z: 3.5, isLoadKnown: true, before: [] };
+  const judged = (shape: GroupGrowth["shape"], life: Omit<Life, "instance">) => {
+    const processes = three(life).map((each) => withoutDay(unloaded(each)));
+    const growth = groupGrowth(processes, judging) as GroupGrowth;
+    return { processes, growth: { ...growth, shape, isFatal: false } };
+  };
+  const shape = (before: Life["mib"]) => {
+    const mib = (hours: number) => 80 + 1.2 * hours;
+    const { growth } = judged("leaking", { version: "1.1", fromDaysAgo: 2, mib });
+    const life = { version: "1.0", fromDaysAgo: 3.8, toDaysAgo: 2, mib: before };
+    return clearedByPrecedent(growth, [judged("filling", life)]).shape;
+  };
+  expect(shape((hours) => 60 * Math.log(1 + hours / 12))).toBe("undecided");
+  expect(shape((hours) => 100 * (1 - Math.exp(-hours / 4)))).toBe("leaking");
 });

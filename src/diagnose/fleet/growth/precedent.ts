@@ -6,7 +6,8 @@
  *   version 41     ▁▃▄▅▆▆▇▇▇▇▇▇▇█████████████████     rose at this age, then levelled off
  *   version 42     ▁▄▅▆▇▇██                           the same rise: not decided yet
  *
- * An earlier version counts if it lived longer, was seen from its start, and is itself judged not to grow. One that was level
+ * An earlier version counts if it lived longer, or filled its caches and ended a little sooner, was seen from its start, and is itself
+ * judged not to grow. One that was level
  * proves no leak of the next: a deploy that adds a slow cache where there was none looks the same.
  */
 import type { Bytes, Millis, TimeMs } from "../../../model/base/units.js";
@@ -15,6 +16,7 @@ import { firstFrom, reorderedQuantile } from "../../series/medians.js";
 import { median, theilSenSlope } from "../../series/trend.js";
 import { type AgeCurve, ageCurve } from "../curves/age_curve.js";
 import type { Unloaded } from "../curves/load_removal.js";
+import { LEAST_USUAL_MS } from "../lines/seen_lines.js";
 import type { GroupGrowth } from "./group_growth.js";
 
 /** A version that rises by more than this multiple of its precedent does more than fill a larger cache. */
@@ -27,6 +29,7 @@ const ALIKE_SIBLINGS = 2;
 const LEVEL = 0.15;
 /** The part of a curve that is compared: without start-up, and without the fast part of filling. */
 const COMPARED_FROM = 1 / 3;
+const FILLED_FROM = 1 / 2;
 /** The first reading of a life that was seen from its start comes within this share of the compared age. */
 const SEEN_FROM = 0.05;
 /** Longest time without readings as a share of the compared ages. */
@@ -54,8 +57,7 @@ const CALM: ReadonlySet<FleetShape> = new Set(["flat", "filling", "stepped"]);
 /** What these did may be subtracted: if they leaked as well, nothing is left. */
 const NOT_LEAKING: ReadonlySet<FleetShape> = new Set([...CALM, "undecided"]);
 const DAY_MS: Millis = 24 * 3_600_000;
-/** A version was seen at its usual level for this long; levels of releases differ by this share; readings above the level are rare. */
-const LEAST_USUAL_MS: Millis = 20 * 3_600_000;
+/** Levels of releases differ by this share; readings above the level are rare. */
 const SAME_LEVEL = 0.02;
 const RARE = 0.05;
 /** Cosine of an hour of the day; the share of an age that a life reached; and of lives. */
@@ -81,7 +83,9 @@ export function clearedByPrecedent(
   const isMore =
     beyond !== null && beyond.rate > LEAST_BEYOND * Math.max(growth.rate, slopeIn(curve));
   const isAlike =
-    !isMore && precedent !== null && slopeIn(precedent, agesOf(curve)) * ALIKE > slopeIn(curve);
+    !isMore &&
+    precedent !== null &&
+    slopeIn(precedent.curve, precedent.ages) * ALIKE > slopeIn(curve, precedent.ages);
   return isAlike || goesOnFilling(curve, earlier) ? { ...growth, shape: "undecided" } : growth;
 }
 
@@ -168,16 +172,32 @@ function highLevel(processes: readonly Unloaded[], sinceMs: TimeMs): Bytes {
   return median([...byInstance.values()]);
 }
 
-function latestPrecedent(curve: AgeCurve, earlier: readonly Earlier[]): AgeCurve | null {
-  return curve.axis === "age"
-    ? (earlier.flatMap((each) => precedentOf(each, curve.times.at(-1) ?? 0) ?? []).at(-1) ?? null)
-    : null;
+interface Precedent {
+  readonly curve: AgeCurve;
+  /** The ages that are compared. */
+  readonly ages: Ages;
+}
+
+function latestPrecedent(curve: AgeCurve, earlier: readonly Earlier[]): Precedent | null {
+  const ageMs = curve.times.at(-1) ?? 0;
+  const found = earlier.flatMap((each): Precedent[] => {
+    const outlived = precedentOf(each, ageMs);
+    if (outlived !== null) {
+      return [{ curve: outlived, ages: agesOf(curve) }];
+    }
+    // One that ended sooner had levelled off in the later half of its ages, where it does not hide a leak of the next.
+    const filled = each.growth?.shape === "filling" ? longestPrecedent(each, ageMs, CALM) : null;
+    return filled === null ? [] : [{ curve: filled, ages: agesOf(filled, FILLED_FROM) }];
+  });
+  return curve.axis === "age" ? (found.at(-1) ?? null) : null;
 }
 
 export interface Beyond {
   readonly processes: Unloaded[];
   /** Whether all lives began at the same hour of the day, so that their load was subtracted as well. */
   readonly isAtSameHours: boolean;
+  /** How far their memory rose and fell at these ages, from the busiest to the quietest. */
+  readonly earlierBytes: Bytes;
 }
 
 /**
@@ -213,6 +233,7 @@ export function beyondPrecedent(
   }));
   return {
     processes: left,
+    earlierBytes: Math.max(...usual.values) - Math.min(...usual.values),
     isAtSameHours: startAlike([...processes, ...before.processes], ageMs),
   };
 }
@@ -231,9 +252,13 @@ function startAlike(processes: readonly Unloaded[], ageMs: Millis): boolean {
 }
 
 /** Up to an age that it outlived, or a part of it. */
-function longestPrecedent(earlier: Earlier, ageMs: Millis): AgeCurve | null {
+function longestPrecedent(
+  earlier: Earlier,
+  ageMs: Millis,
+  shapes: ReadonlySet<FleetShape> = NOT_LEAKING,
+): AgeCurve | null {
   for (const part of SEEN_PARTS) {
-    const curve = precedentOf(earlier, part * ageMs, OUTLIVED, NOT_LEAKING);
+    const curve = precedentOf(earlier, part * ageMs, OUTLIVED, shapes);
     if (curve !== null) {
       return curve;
     }

@@ -11,7 +11,13 @@ import type { Bytes, Millis } from "../../../model/base/units.js";
 import type { FrameJson } from "../../../model/documents/documents.js";
 import { assessGrowth, smallestRise } from "../../series/growth.js";
 import { median, theilSenSlope } from "../../series/trend.js";
-import { type AgeCurve, ageCurve, lateOnAxes, lateShare } from "../curves/age_curve.js";
+import {
+  type AgeCurve,
+  ageCurve,
+  LOAD_BENDS_MS,
+  lateOnAxes,
+  lateShare,
+} from "../curves/age_curve.js";
 import { type LastingGrowth, SLOWING_FINE } from "../curves/lasting_growth.js";
 import { type Unloaded, workAt } from "../curves/load_removal.js";
 import { boundednessOf, mayFill } from "../lines/bounded_lines.js";
@@ -75,6 +81,12 @@ export function withSites(
       didAlikeBefore(line, { rise: rate * lengthMs, level: endOf(curve), lengthMs }, before)
     );
   };
+  // What fills by requests may be straight over the hours of a day.
+  const ranMs = endMs - Math.min(...processes.map(({ process }) => process.startedMs));
+  const isUnwatched = (line: FrameJson, curve: AgeCurve) =>
+    curve.workTimes === null &&
+    ranMs < LOAD_BENDS_MS &&
+    boundednessOf(line, [...unloaded.keys()]) === "unknown";
   // A line has no start-up to leave out. At nightfall, a leak that follows requests slows down too, so memory that will pass
   // the limit is still reported.
   const fills = (line: FrameJson, curve: AgeCurve) =>
@@ -111,7 +123,9 @@ export function withSites(
         level: growth.level,
         isOpen: boundednessOf(line, [...unloaded.keys()]) === "open",
       }).flatMap((lasting) =>
-        isUsual(line, curve, lasting.rate) ? [] : [{ ...lasting, shownBy: line }],
+        isUsual(line, curve, lasting.rate) || isUnwatched(line, curve)
+          ? []
+          : [{ ...lasting, shownBy: line }],
       ),
     )
     .filter(({ rate }) => growth.high > LEAST_IN_RSS * rate)

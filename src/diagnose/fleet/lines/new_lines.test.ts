@@ -42,17 +42,46 @@ test("a line that no earlier version had shows a leak of 10 % of the limit a day
   expect(found.limits.join(" ")).toContain("a slow cache that only this version has");
 });
 
+const served = (life: Life): Life => ({ ...life, requestsPerSecond: 20 });
+
 test("where no process found the container of a new line, it leaks after six hours, or a day and a half if it is named after a cache", () => {
   const verdict = (name: string, hours: number) =>
-    diagnosisOf([...before(hours, { imports }), ...after(hours, { imports, [name]: leaks })])
-      .verdict.kind;
-  expect(verdict("remember", 4)).not.toBe("python-leak");
+    diagnosisOf(
+      [...before(hours, { imports }), ...after(hours, { imports, [name]: leaks })].map(served),
+    ).verdict.kind;
   expect(verdict("remember", 7)).toBe("python-leak");
   expect(verdict("cached_rows", 7)).not.toBe("python-leak");
   expect(verdict("cached_rows", 40)).toBe("python-leak");
 });
 
-const served = (life: Life): Life => ({ ...life, requestsPerSecond: 20 });
+test("where neither the container of a new line nor the requests are known, a day and a half decide", () => {
+  // Requests become more through the day, so that the cache is straight for a day.
+  const filled = (hours: number) => {
+    const done = hours + 8 * (1 - Math.cos((2 * Math.PI * hours) / 30));
+    return 100 * (1 - Math.exp(-done / 24));
+  };
+  const verdict = (line: (hours: number) => number, hours: number) =>
+    diagnosisOf([...before(hours, { imports }), ...after(hours, { imports, remember: line })])
+      .verdict.kind;
+  for (const hours of [7, 12, 18, 24, 30, 40]) {
+    expect([hours, verdict(filled, hours)]).not.toEqual([hours, "python-leak"]);
+  }
+  expect(verdict(leaks, 24)).not.toBe("python-leak");
+  expect(verdict(leaks, 40)).toBe("python-leak");
+});
+
+test("a line without a bound that was straight leaks on while few requests let it grow slowly, and is none once it is full", () => {
+  const verdict = (line: (hours: number) => number) =>
+    diagnosisOf([
+      ...before(24, { imports }),
+      ...after(24, { imports, remember: line }).map(withoutBound),
+    ]).verdict.kind;
+  /** Fewer requests from the eighth hour on. */
+  const slower = (share: number) => (hours: number) =>
+    leaks(Math.min(hours, 8)) + share * leaks(Math.max(0, hours - 8));
+  expect(verdict(slower(0.15))).toBe("python-leak");
+  expect(verdict(slower(0))).not.toBe("python-leak");
+});
 
 test("where requests are known, a new line whose container no process found leaks once no cache of 20 hours bends so little", () => {
   const verdict = (line: (hours: number) => number) =>

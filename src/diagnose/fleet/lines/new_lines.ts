@@ -21,40 +21,27 @@ import { smallestRise } from "../../series/growth.js";
 import { median } from "../../series/trend.js";
 import type { FleetProcess } from "../curves/fleet_evidence.js";
 import { boundednessOf, mayFill } from "./bounded_lines.js";
-import type { HeldByFunction, SeenLife } from "./seen_lines.js";
+import type { SeenLife } from "./seen_lines.js";
+import {
+  coursesOf,
+  FEWEST_READINGS,
+  LEAST_AGE_MS,
+  oldestOf,
+  SEEN_FROM,
+  straightAxis,
+  straightEarlier,
+} from "./straight_line.js";
 
 const MINUTE_MS: Millis = 60_000;
 const HOUR_MS: Millis = 60 * MINUTE_MS;
 /** Imports and start-up come before. */
 const START_UP_MS: Millis = 10 * MINUTE_MS;
-/** The youngest process that shows the course of a line: where a process found the container that holds it, without a bound, and
- * otherwise. At the later age, what fills in up to 20 h bends by more than the sampler's noise; where requests are known, earlier if
- * readings are exact enough. */
-const LEAST_AGE_MS = { open: 75 * MINUTE_MS, exact: 2 * HOUR_MS, unknown: 6 * HOUR_MS };
-/** In less time, load that rises can straighten over time what bends over requests: if no process found the container, both have to be
- * straight. */
-const WHOLE_DAY_MS: Millis = 22 * HOUR_MS;
-/** The time in which what is compared with a leak fills, and how far its k is below 1 at that age. Nearly in proportion before. */
-const FILL = { ms: 20 * HOUR_MS, bend: 0.27 };
 /** Without an earlier version only what passes the limit within this time, if nothing stops it, is decided early. */
 const SOON_MS: Millis = 7 * 24 * HOUR_MS;
 /** Earlier versions were seen for each hour of a day. */
 const LEAST_SEEN_MS: Millis = 24 * HOUR_MS;
 /** One life of an earlier version reached this share of the age, up to a day. */
 const LEAST_COMPARED = 0.5;
-/** The agent came before this share of a life. */
-const SEEN_FROM = 0.25;
-/** Otherwise, the first reading's share of what is in proportion to its age. */
-const LEAST_OF_FIRST = 0.6;
-/** Ages that are compared: the rest is too near to the start. */
-const COMPARED_FROM = 0.25;
-const FEWEST_READINGS = 4;
-/** Of k: it may be 1 within its standard error, and is not far below, by as many errors. */
-const STRAIGHT = { likely: 0.95, least: 0.85 };
-const ERRORS = { open: 1, unknown: 2 };
-const EXACT_ERRORS = 2;
-/** The least error of the logarithms of readings: that of a sampler. */
-const LEAST_ERROR = 0.03;
 /** What a function's memory varied by in earlier versions, as a share of its excess. */
 const MOST_BEFORE = 0.15;
 /** Functions that have gone with the earlier version and held this share of the excess may go on under a new name. */
@@ -82,6 +69,8 @@ interface Known {
   readonly processes: readonly FleetProcess[];
   /** Whether no version ran before. */
   readonly isFirst: boolean;
+  /** Since its first start. */
+  readonly ranMs: Millis;
 }
 
 /** Of one version, the fastest first. `earlier`: lives of the versions before it. */
@@ -164,35 +153,23 @@ function straightGrowth(
   name: string,
   lives: readonly SeenLife[],
   level: Bytes,
-  { z, processes, isFirst }: Known,
+  { z, processes, isFirst, ranMs }: Known,
 ): Straight | null {
-  const courses = lives.flatMap(({ ages, work, byFunction }) => {
-    const held = byFunction.get(name) as HeldByFunction;
-    const from = COMPARED_FROM * (ages.at(-1) as number);
-    const points = ages.flatMap((age, at) =>
-      age >= from
-        ? [{ age, work: work?.[at] ?? 0, excess: (held.values[at] as number) - level }]
-        : [],
-    );
-    return points.length >= FEWEST_READINGS && isWhole(points, ages) ? [{ held, points }] : [];
-  });
-  const [first] = courses;
-  if (
-    first === undefined ||
-    courses.some(({ points }) => points.some(({ excess }) => excess <= 0))
-  ) {
+  const courses = coursesOf(name, lives, level);
+  if (courses.length === 0) {
     return null;
   }
   const points = courses.map((each) => each.points);
   const { line, stack } = courses
     .map(({ held }) => held)
     .reduce((a, b) => (b.lastOfLine > a.lastOfLine ? b : a));
-  const oldest = Math.max(...points.map((each) => each.at(-1)?.age ?? 0));
+  const oldest = oldestOf(points);
   const isOpen = boundednessOf(line, processes) === "open";
   const straight =
     mayFill(line, processes, oldest) || (isFirst && !isOpen)
       ? null
-      : straightAxis(points, oldest, isFirst ? "first" : isOpen ? "open" : "unknown");
+      : (straightAxis(points, ranMs, isFirst ? "first" : isOpen ? "open" : "unknown") ??
+        (isOpen && !isFirst ? straightEarlier(name, lives, level) : null));
   if (straight === null) {
     return null;
   }
@@ -206,76 +183,6 @@ function straightGrowth(
     excess: median(ends),
     line: { line, stack, rate, low: Math.max(rate / 2, rate - width), high: rate + width },
   };
-}
-
-/** The axis over which the excess is a straight line, age or requests, if it is surely one; otherwise null. */
-function straightAxis(
-  points: readonly (readonly Point[])[],
-  oldest: Millis,
-  container: "open" | "unknown" | "first",
-): Exponent | null {
-  const isWorkKnown = points.flat().every(({ work }) => work > 0);
-  const axes = (["age", ...(isWorkKnown ? (["work"] as const) : [])] as const).map((axis) =>
-    exponent(points, axis),
-  );
-  // Without a bound it may follow either; a cache may by chance look straight over the wrong one.
-  const distance = ({ slope, spread }: Exponent) =>
-    container === "open" ? Math.abs(slope - 1) : spread;
-  const best = axes.reduce((a, b) => (distance(b) < distance(a) ? b : a));
-  if (container !== "first" && oldest >= LEAST_AGE_MS[container]) {
-    const isStraight = ({ slope, error }: Exponent) =>
-      slope >= Math.max(STRAIGHT.likely - error, STRAIGHT.least + ERRORS[container] * error);
-    const isEither = container === "open" || oldest >= WHOLE_DAY_MS;
-    return (isEither ? isStraight(best) : axes.every(isStraight)) ? best : null;
-  }
-  const ofFilling = 1 - (FILL.bend * oldest) / FILL.ms;
-  const isExact =
-    container !== "open" &&
-    isWorkKnown &&
-    oldest >= LEAST_AGE_MS.exact &&
-    axes.every((each) => each.slope - EXACT_ERRORS * each.error > ofFilling);
-  return isExact ? best : null;
-}
-
-/** Whether the agent was there from the start, or the first excess that it read shows that it was: nothing older is missing. */
-function isWhole(points: readonly Point[], ages: readonly Millis[]): boolean {
-  const [first, last] = [points[0] as Point, points.at(-1) as Point];
-  const isEarly = (ages[0] as number) <= SEEN_FROM * last.age;
-  return isEarly || first.excess / first.age >= LEAST_OF_FIRST * (last.excess / last.age);
-}
-
-interface Point {
-  readonly age: Millis;
-  readonly work: number;
-  readonly excess: Bytes;
-}
-
-interface Exponent {
-  readonly slope: number;
-  readonly error: number;
-  readonly spread: number;
-  readonly readings: number;
-}
-
-/** k of log(excess) = a + k log(age), with an own a for each life; or of the requests in place of the age. */
-function exponent(courses: readonly (readonly Point[])[], axis: "age" | "work"): Exponent {
-  let [xx, xy, yy, readings] = [0, 0, 0, 0];
-  for (const points of courses) {
-    const rows = points.map((each) => [Math.log(each[axis]), Math.log(each.excess)] as const);
-    const [meanX, meanY] = [0, 1].map(
-      (column) => rows.reduce((sum, row) => sum + (row[column] as number), 0) / rows.length,
-    ) as [number, number];
-    for (const [x, y] of rows) {
-      xx += (x - meanX) ** 2;
-      xy += (x - meanX) * (y - meanY);
-      yy += (y - meanY) ** 2;
-    }
-    readings += points.length;
-  }
-  const slope = xy / xx;
-  const free = Math.max(1, readings - courses.length - 1);
-  const spread = Math.max(LEAST_ERROR, Math.sqrt(Math.max(0, yy - slope * xy) / free));
-  return { slope, error: spread / Math.sqrt(xx), spread, readings };
 }
 
 /** What functions held at the ages of `lives` that are gone in these. */

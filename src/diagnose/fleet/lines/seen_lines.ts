@@ -20,9 +20,13 @@ const ALIKE = 3.5;
 /** The least length of earlier lives as a share of a line's course. */
 const LEAST_LENGTH = 0.5;
 /** A shorter life shows what a line usually holds. */
-const LEAST_USUAL_MS: Millis = 20 * 3_600_000;
+export const LEAST_USUAL_MS: Millis = 20 * 3_600_000;
 /** Of these, the share that has to have levelled off. */
 const MOST_RISING = 0.5;
+/** A shorter life shows no rate. */
+const LEAST_RATE_MS: Millis = 2 * 3_600_000;
+/** Whose median is a level. */
+const LEVEL_READINGS = 3;
 
 /** Live bytes of one function in one life, at the ages of its life. */
 export interface HeldByFunction {
@@ -76,6 +80,22 @@ export function didAlikeBefore(
     (areLevel(long) && ALIKE * medianOf(long, "range") >= rise) ||
     (areLevel(courses) && medianOf(courses, "highest") >= level)
   );
+}
+
+/** How fast the function of a line grew in these lives, bytes per ms; 0 if they did not have it. null: none was watched for long enough. */
+export function rateSeen(line: FrameJson, lives: readonly SeenLife[]): number | null {
+  const name = functionOf(line);
+  const rates = lives.flatMap(({ ages, byFunction }) => {
+    const lengthMs = (ages.at(-1) ?? 0) - (ages[0] ?? 0);
+    const values = byFunction.get(name)?.values ?? new Float64Array(ages.length);
+    const [start, end] = [values.slice(0, LEVEL_READINGS), values.slice(-LEVEL_READINGS)].map(
+      (part) => median([...part]),
+    ) as [Bytes, Bytes];
+    return lengthMs < LEAST_RATE_MS || ages.length < FEWEST_READINGS
+      ? []
+      : [(end - start) / lengthMs];
+  });
+  return rates.length === 0 ? null : median(rates);
 }
 
 export interface Risen {

@@ -1,0 +1,62 @@
+/** Since which version a service leaks. */
+import type { GroupGrowth } from "./growth/group_growth.js";
+import { isLeaking, type JudgedVersion, leaksEverywhere, rateOf } from "./judged_version.js";
+import { rateSeen } from "./lines/seen_lines.js";
+
+/** Share of the rate of the version that leaks. */
+const ALIKE = 0.5;
+const NEARLY = 0.3;
+
+/** The first of the versions that leak, up to the accused one. Versions between them that may have leaked are no gap; but none had
+ * a line that is new. */
+export function firstLeaking(
+  versions: readonly JudgedVersion[],
+  accused: JudgedVersion,
+): JudgedVersion {
+  const leak = rateOf(accused);
+  const isEverywhere = leaksEverywhere(accused);
+  let first = accused;
+  if (leak.newLine !== undefined) {
+    return accused;
+  }
+  for (const version of versions.slice(0, versions.indexOf(accused)).reverse()) {
+    const leaksAlike = isLeaking(version) && leaksEverywhere(version) === isEverywhere;
+    const rates = [leak.rate, first.growth?.rate ?? leak.rate];
+    const isAlike = rates.some((rate) => growsAlike(version, rate)) && mayLeak(version, leak);
+    if (leaksAlike || isAlike) {
+      first = version;
+    } else if (!mayLeak(version, leak)) {
+      break;
+    }
+  }
+  return first;
+}
+
+/** Whether it ran too short for a decision, and grew as fast. */
+function growsAlike({ growth }: JudgedVersion, rate: number): boolean {
+  return (
+    growth?.shape === "undecided" &&
+    growth.high > rate &&
+    growth.rate > rate * (1 - NEARLY) &&
+    growth.rate < rate * (1 + NEARLY)
+  );
+}
+
+/** Whether it may grow like the accused version. */
+function mayLeak(version: JudgedVersion, leak: Leak): boolean {
+  const { growth } = version;
+  return (
+    !isSlower(version, leak) &&
+    (growth === null || growth.shape === "short" || growth.low <= leak.rate)
+  );
+}
+
+type Leak = Pick<GroupGrowth, "rate" | "shownBy">;
+
+/** Whether it certainly grew more slowly: by the line that shows the leak, where the agent saw it, otherwise by its interval. */
+export function isSlower({ growth, seen }: JudgedVersion, { rate, shownBy }: Leak): boolean {
+  const before = shownBy === undefined ? null : rateSeen(shownBy, seen);
+  return before === null
+    ? growth !== null && growth.shape !== "short" && growth.high < rate * ALIKE
+    : before < rate * ALIKE;
+}
