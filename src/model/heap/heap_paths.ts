@@ -23,7 +23,7 @@ export function searchPaths(
   late: readonly NodeId[] = [],
   spare?: Uint32Array,
 ): PathTree {
-  const { nodes, edgeStart, edgeTo } = graph;
+  const { nodes, edgeStart, edgeTo, onlyReferrer } = graph;
   const before = new Uint32Array(nodes);
   const reached = new Uint8Array(nodes);
   const queue = spare ?? new Uint32Array(nodes);
@@ -50,6 +50,13 @@ export function searchPaths(
           }
         }
       }
+    }
+  }
+  for (let node = 0; onlyReferrer !== undefined && node < nodes; node++) {
+    const referrer = onlyReferrer[node] ?? 0;
+    if (referrer !== 0 && reached[node] === 0) {
+      before[node] = referrer;
+      reached[node] = reached[referrer] ?? 0;
     }
   }
   reached[0] = 1;

@@ -3,7 +3,7 @@
 import type { AddressRange } from "../../../linux/memory/memory.js";
 import { itemAt } from "../../../model/base/columns.js";
 import type { Address } from "../../../model/base/units.js";
-import type { HeapGraph, NodeId, SpareColumns } from "../../../model/heap/heap_graph.js";
+import type { HeapGraph, NodeId } from "../../../model/heap/heap_graph.js";
 import type { HeapPages } from "../memory/heap_pages.js";
 import { PAGE } from "../memory/page_directory.js";
 import { SHAPE_FRAME, SHAPE_MODULE, type TypeTable } from "../objects/type_table.js";
@@ -46,8 +46,8 @@ interface FoundPlaces {
 
 /**
  * The objects that each root refers to. Only objects with more references than the graph accounts for are
- * roots. Words on stacks and in variables are often stale, and only show where a reference may be. `spare`: columns by
- * node that are no longer needed.
+ * roots. Words on stacks and in variables are often stale, and only show where a reference may be. `known`: by node, how
+ * many edges lead to it, including those of the roots. `spare`: a column by node that is no longer needed.
  */
 export function findRoots(
   copy: HeapPages,
@@ -56,8 +56,8 @@ export function findRoots(
   edges: EdgeColumn,
   graph: HeapGraph,
   { end, counts, modules, stacks, frames, index }: FoundPlaces,
-): { readonly roots: NodeId[][]; readonly spare: SpareColumns } {
-  const { nodes } = graph;
+): { readonly roots: NodeId[][]; readonly known: Uint32Array; readonly spare: Uint32Array } {
+  const { nodes, onlyReferrer = new Uint32Array(nodes) } = graph;
   const place = new Uint8Array(nodes).fill(ROOT_NATIVE);
   const mark = (range: AddressRange, kind: number): void => {
     const from = edges.length;
@@ -97,7 +97,8 @@ export function findRoots(
   }
   for (let node = FIRST_OBJECT; node < end; node++) {
     const count = counts[node] ?? 0;
-    if (reached.has(node) && place[node] !== ROOT_STACKS) {
+    // The count of an object with an only referrer is explained.
+    if (onlyReferrer[node] !== 0 || (reached.has(node) && place[node] !== ROOT_STACKS)) {
       continue;
     }
     if (count > (known[node] ?? 0) || count >= LEAST_IMMORTAL) {
@@ -107,12 +108,18 @@ export function findRoots(
     }
   }
   for (let node = FIRST_OBJECT; node < nodes; node++) {
-    if (!reached.has(node)) {
+    if (onlyReferrer[node] === 0 && !reached.has(node)) {
       itemAt(roots, ROOT_GARBAGE).push(node);
       reached.from(node);
     }
   }
-  return { roots, spare: [known, reached.stack] };
+  for (const [kind, nodes] of roots.entries()) {
+    known[kind] = kind === ROOT ? 0 : 1;
+    for (const node of nodes) {
+      known[node] = (known[node] ?? 0) + 1;
+    }
+  }
+  return { roots, known, spare: reached.stack };
 }
 
 /** .data and .bss of everything that is loaded. */
