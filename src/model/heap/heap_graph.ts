@@ -28,7 +28,8 @@ export interface HeapGraph {
   readonly edgeTo: Uint32Array;
   /**
    * By node: its only referrer, if it refers to nothing itself; `edgeTo` does not contain this reference. 0: it has edges, or
-   * nothing refers to it. Absent: all references are edges.
+   * nothing refers to it. An object that got another referrer while the program was read may have both. Absent: all
+   * references are edges.
    */
   readonly onlyReferrer?: Uint32Array;
   readonly typeNames: readonly string[];

@@ -54,9 +54,11 @@ export function searchPaths(
   }
   for (let node = 0; onlyReferrer !== undefined && node < nodes; node++) {
     const referrer = onlyReferrer[node] ?? 0;
-    if (referrer !== 0 && reached[node] === 0) {
+    const turn = reached[referrer] ?? 0;
+    const known = reached[node] ?? 0;
+    if (referrer !== 0 && (known === 0 || (turn > 0 && turn < known))) {
       before[node] = referrer;
-      reached[node] = reached[referrer] ?? 0;
+      reached[node] = turn;
     }
   }
   reached[0] = 1;

@@ -71,7 +71,9 @@ export class Retention implements DominatorTree {
     if (!this.#search(above)) {
       return this.#whole.dominates(above, node);
     }
-    return this.#state[this.#graph.onlyReferrer?.[node] || node] === BELOW;
+    const isShared = this.#edges[node] !== 0;
+    const referrer = isShared ? 0 : (this.#graph.onlyReferrer?.[node] ?? 0);
+    return this.#state[referrer || node] === BELOW;
   }
 
   get dominator() {
@@ -161,8 +163,12 @@ export class Retention implements DominatorTree {
 
   /** Those with an edge from elsewhere, and what they lead to. */
   #findEscaped(): void {
-    const { edgeStart, edgeTo } = this.#graph;
+    const { edgeStart, edgeTo, onlyReferrer } = this.#graph;
     const [state, inner, edges, node] = [this.#state, this.#inner, this.#edges, this.#node];
+    const isHeldElsewhere = (one: NodeId) => {
+      const referrer = edges[one] === 0 ? 0 : (onlyReferrer?.[one] ?? 0);
+      return inner[one] !== edges[one] || (referrer !== 0 && state[referrer] !== BELOW);
+    };
     const escaped: NodeId[] = [];
     const letGo = (one: NodeId) => {
       if (one !== node && state[one] === BELOW) {
@@ -171,7 +177,7 @@ export class Retention implements DominatorTree {
       }
     };
     for (const one of this.#below) {
-      if (inner[one] !== edges[one]) {
+      if (isHeldElsewhere(one)) {
         letGo(one);
       }
     }
@@ -201,7 +207,7 @@ export class Retention implements DominatorTree {
     const objects = new Uint32Array(nodes);
     for (let node = 0; onlyReferrer !== undefined && node < nodes; node++) {
       const referrer = onlyReferrer[node] ?? 0;
-      if (referrer !== 0) {
+      if (referrer !== 0 && this.#edges[node] === 0) {
         bytes[referrer] = (bytes[referrer] ?? 0) + (shallow[node] ?? 0);
         objects[referrer] = (objects[referrer] ?? 0) + 1;
       }
