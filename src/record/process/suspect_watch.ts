@@ -82,6 +82,8 @@ export interface SuspectWatchOptions {
   readonly root: Pid;
   readonly startMs: TimeMs;
   readonly budget: CpuBudget;
+  /** As for {@link LookupTiming}; left out: no lookup is made at the end. */
+  readonly endsMs?: Millis | undefined;
   /** Called with sentences for the recording. */
   readonly addLimits: (timeMs: TimeMs, sentences: readonly string[]) => void;
   /** Called with each lookup that found holders, and with each census. */
@@ -117,7 +119,7 @@ export class SuspectWatch {
    */
   constructor(options: SuspectWatchOptions) {
     this.#options = options;
-    this.#timing = new LookupTiming(options.budget);
+    this.#timing = new LookupTiming(options.budget, options.endsMs);
     this.#unsampled = new UnsampledGrowth(options.startMs, FIRST_LOOKUP_MS);
   }
 
