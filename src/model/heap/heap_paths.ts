@@ -52,7 +52,19 @@ export function searchPaths(
       }
     }
   }
-  for (let node = 0; onlyReferrer !== undefined && node < nodes; node++) {
+  if (onlyReferrer !== undefined) {
+    reachThroughOnly(onlyReferrer, before, reached);
+  }
+  reached[0] = 1;
+  return { before, reached, roots };
+}
+
+function reachThroughOnly(
+  onlyReferrer: Uint32Array,
+  before: Uint32Array,
+  reached: Uint8Array,
+): void {
+  for (let node = 0; node < onlyReferrer.length; node++) {
     const referrer = onlyReferrer[node] ?? 0;
     const turn = reached[referrer] ?? 0;
     const known = reached[node] ?? 0;
@@ -61,8 +73,6 @@ export function searchPaths(
       reached[node] = turn;
     }
   }
-  reached[0] = 1;
-  return { before, reached, roots };
 }
 
 /** The first node of the path to `node`, without following the path; 0 if nothing leads to it. */

@@ -15,6 +15,8 @@ import type { PathTree } from "./heap_paths.js";
 /** States of a node below the one that is asked for. */
 const BELOW = 1;
 const ESCAPED = 2;
+/** With more, it is less work to sum up what every node is the only referrer of. */
+const FEW_QUESTIONS = 3;
 /** Nodes visited for all questions together, as a multiple of the graph's. */
 const MOST_VISITED = 2;
 
@@ -190,12 +192,28 @@ export class Retention implements DominatorTree {
 
   #sum(): Retained {
     const { shallow } = this.#graph;
-    this.#alone ??= this.#sumAlone();
-    let [bytes, objects] = [0, 0];
+    const isOneOfMany = this.#answers.size >= FEW_QUESTIONS;
+    this.#alone ??= isOneOfMany ? this.#sumAlone() : null;
+    let { bytes, objects } = isOneOfMany ? { bytes: 0, objects: 0 } : this.#aloneBelow();
     for (const one of this.#below) {
       if (this.#state[one] === BELOW) {
-        bytes += (shallow[one] ?? 0) + (this.#alone.bytes[one] ?? 0);
-        objects += 1 + (this.#alone.objects[one] ?? 0);
+        bytes += (shallow[one] ?? 0) + (this.#alone?.bytes[one] ?? 0);
+        objects += 1 + (this.#alone?.objects[one] ?? 0);
+      }
+    }
+    return { bytes, objects };
+  }
+
+  /** The objects whose only referrer the newest node retains. */
+  #aloneBelow(): Retained {
+    const { nodes, onlyReferrer, shallow } = this.#graph;
+    const [state, edges] = [this.#state, this.#edges];
+    let [bytes, objects] = [0, 0];
+    for (let node = 0; onlyReferrer !== undefined && node < nodes; node++) {
+      const referrer = onlyReferrer[node] ?? 0;
+      if (referrer !== 0 && state[referrer] === BELOW && edges[node] === 0) {
+        bytes += shallow[node] ?? 0;
+        objects += 1;
       }
     }
     return { bytes, objects };

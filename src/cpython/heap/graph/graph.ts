@@ -249,7 +249,6 @@ function followReferences(
   const edges = new EdgeColumn(count * EDGES_A_NODE);
   const buffers = new OwnedBuffers();
   const edgeStart = new Uint32Array(count + 1);
-  const onlyReferrer = new Uint32Array(count);
   let current = 0;
   // A running frame belongs to its thread, although tracebacks and the called frame also refer to it.
   const running = frames.runningObjects.map((frame) => index.at(frame));
@@ -257,6 +256,7 @@ function followReferences(
   for (const node of running) {
     isRunning[node] = 1;
   }
+  const onlyReferrer = new Uint32Array(count);
   const push = (to: NodeId) => {
     if (onlyReferrer[to] === EXPECTED) {
       onlyReferrer[to] = current;
@@ -278,12 +278,8 @@ function followReferences(
       addAt(shallow, current, bytes);
     },
   });
-  for (let node = FIRST_OBJECT; node < end; node++) {
-    // Of an object that refers to nothing, `room` is its count.
-    if (room[node] === 1 && references.isWithout(type[node] ?? 0)) {
-      onlyReferrer[node] = EXPECTED;
-    }
-  }
+  const hasTensors = storages.ofTensor.size > 0;
+  expectReferrers(onlyReferrer, { end, type, room }, references);
   for (let node = FIRST_OBJECT; node < end; node++) {
     edgeStart[node] = edges.length;
     const row = type[node] ?? 0;
@@ -297,21 +293,41 @@ function followReferences(
     renewal?.visit(object, row, at);
     references.visit(object, row, room[node] ?? 0);
     room[node] = count; // how much room there is matters no more
-    const storage = storages.ofTensor.get(node);
+    const storage = hasTensors ? storages.ofTensor.get(node) : undefined;
     if (storage !== undefined) {
       edges.push(storage);
     }
   }
   edgeStart.fill(edges.length, end);
-  for (let node = FIRST_OBJECT; node < end; node++) {
-    if (onlyReferrer[node] === EXPECTED) {
-      onlyReferrer[node] = 0;
-    }
-  }
+  forgetExpected(onlyReferrer);
   for (const [row, data] of storages.addresses.entries()) {
     buffers.add(data, end + row);
   }
   return { references, edges, edgeStart, onlyReferrer, counts: room, buffers };
+}
+
+// Each loop over all nodes is a function of its own: V8 compiles a function anew for each of its loops that runs for long.
+
+/** Marks the objects that refer to nothing and have one reference. */
+function expectReferrers(
+  onlyReferrer: Uint32Array,
+  { end, type, room }: Pick<Nodes, "end" | "type" | "room">,
+  references: References,
+): void {
+  for (let node = FIRST_OBJECT; node < end; node++) {
+    // Of an object that refers to nothing, `room` is its count.
+    if (room[node] === 1 && references.isWithout(type[node] ?? 0)) {
+      onlyReferrer[node] = EXPECTED;
+    }
+  }
+}
+
+function forgetExpected(onlyReferrer: Uint32Array): void {
+  for (let node = FIRST_OBJECT; node < onlyReferrer.length; node++) {
+    if (onlyReferrer[node] === EXPECTED) {
+      onlyReferrer[node] = 0;
+    }
+  }
 }
 
 /** `threads`: as in {@link ObjectGraph}. */

@@ -73,11 +73,7 @@ export function findRoots(
   for (const range of stacks) {
     mark(range, ROOT_STACKS);
   }
-  const known = new Uint32Array(nodes);
-  for (let edge = 0; edge < edges.length; edge++) {
-    const to = edges.at(edge);
-    known[to] = (known[to] ?? 0) + 1;
-  }
+  const known = countEdges(nodes, edges.view());
   const roots: NodeId[][] = Array.from({ length: FIRST_OBJECT }, () => []);
   const reached = new Reached(graph);
   if (modules !== 0) {
@@ -107,12 +103,7 @@ export function findRoots(
       reached.from(node);
     }
   }
-  for (let node = FIRST_OBJECT; node < nodes; node++) {
-    if (onlyReferrer[node] === 0 && !reached.has(node)) {
-      itemAt(roots, ROOT_GARBAGE).push(node);
-      reached.from(node);
-    }
-  }
+  roots[ROOT_GARBAGE] = garbageOf(nodes, onlyReferrer, reached);
   for (const [kind, nodes] of roots.entries()) {
     known[kind] = kind === ROOT ? 0 : 1;
     for (const node of nodes) {
@@ -120,6 +111,28 @@ export function findRoots(
     }
   }
   return { roots, known, spare: reached.stack };
+}
+
+/** By node. */
+function countEdges(nodes: number, edgeTo: Uint32Array): Uint32Array {
+  const known = new Uint32Array(nodes);
+  for (let edge = 0; edge < edgeTo.length; edge++) {
+    const to = edgeTo[edge] ?? 0;
+    known[to] = (known[to] ?? 0) + 1;
+  }
+  return known;
+}
+
+/** Nodes that no root leads to, and that lead to all others of this kind. */
+function garbageOf(nodes: number, onlyReferrer: Uint32Array, reached: Reached): NodeId[] {
+  const garbage: NodeId[] = [];
+  for (let node = FIRST_OBJECT; node < nodes; node++) {
+    if (onlyReferrer[node] === 0 && !reached.has(node)) {
+      garbage.push(node);
+      reached.from(node);
+    }
+  }
+  return garbage;
 }
 
 /** .data and .bss of everything that is loaded. */
