@@ -105,7 +105,7 @@ export class PollSchedule {
    * in the first half second; more where polls are expensive, in the first minute up to a second.
    */
   distance(elapsedMs: Millis): Millis {
-    const share = this.#budget.perTarget(shareAt(POLL_SHARE, elapsedMs));
+    const share = this.#budget.shareNow(shareAt(POLL_SHARE, elapsedMs));
     const most = this.#budget.perTarget(MOST_OF_FIRST_POLLS);
     const longest =
       elapsedMs < FIRST_PHASE_MS
@@ -129,7 +129,7 @@ export class PollSchedule {
       elapsedMs +
       Math.max(
         4 * FIRST_POLL_MS,
-        this.#expensive.distance(this.#budget.perTarget(shareAt(EXPENSIVE_SHARE, elapsedMs))),
+        this.#expensive.distance(this.#budget.shareNow(shareAt(EXPENSIVE_SHARE, elapsedMs))),
       );
   }
 }
@@ -162,7 +162,7 @@ export class SnapshotSchedule {
   due(elapsedMs: Millis, liveBytes: Bytes): "poll" | "peak" | null {
     const since = elapsedMs - this.#lastMs;
     const longest = this.#taken > COLD_SNAPSHOTS ? Number.POSITIVE_INFINITY : this.#lastMs;
-    const share = this.#budget.perTarget(shareAt(SNAPSHOT_SHARE, elapsedMs));
+    const share = this.#budget.shareNow(shareAt(SNAPSHOT_SHARE, elapsedMs));
     if (since < Math.min(this.#cost.distance(share), longest)) {
       return null;
     }
@@ -206,7 +206,7 @@ export class LedgerSchedule {
       this.#cost = new Cost();
     }
     this.#cost.add(this.#taken === 1 ? cpuMs / COLD_LEDGER : cpuMs);
-    const distance = this.#cost.distance(this.#budget.perTarget(shareAt(LEDGER_SHARE, elapsedMs)));
+    const distance = this.#cost.distance(this.#budget.shareNow(shareAt(LEDGER_SHARE, elapsedMs)));
     this.#nextMs = elapsedMs + Math.max(FIRST_LEDGER_MS, elapsedMs * LEDGER_GROWTH, distance);
   }
 }

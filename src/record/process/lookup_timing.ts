@@ -1,7 +1,7 @@
 /**
  * When holders are looked up. A lookup takes up to several seconds of CPU time, so it is rare: first when growth is
  * suspected, then each time the run is longer by a factor, and only if the recorder's CPU budget and the machine's memory
- * have room. If sites only fill up or keep little, lookups come later and more rarely. If something leaks whose holder is
+ * have room. If sites only fill up or keep little, or their holders are known, lookups come later and more rarely. If something leaks whose holder is
  * still unknown, and the lookup has waited too long, the budget is overdrawn once. If a lookup is made at the end of the
  * recording anyway, because the program runs on then, the first minute is not overdrawn, nor is the one before the end.
  * A lookup of a leak that came late, or was due and never made, is reported.
@@ -76,6 +76,7 @@ export class LookupTiming {
     this.#endsMs = endsMs;
   }
 
+  /** `suspected`: a site may leak, and the last lookup did not answer what holds it. */
   isDue(elapsedMs: Millis, suspected: boolean): boolean {
     const { firstMs, nextAfter } = suspected ? (this.isAgain ? AGAIN : SUSPECTED) : FILLING;
     return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter);

@@ -191,12 +191,14 @@ export class SuspectWatch {
     const suspected = growing.size > 0 || shared.length > 0 || keeping.some(isSuspect);
     const pid = sites[0]?.site.pid ?? (growing.size > 0 ? root : null);
     this.#timing.forgetSuspects();
-    if (pid === null || !this.#timing.isDue(elapsedMs, suspected)) {
-      return;
-    }
     const isKnown =
       growing.size + shared.length === 0 &&
       sites.filter(isSuspect).every(({ site }) => this.#explained.has(site.key));
+    // What is known only has to be kept up to date.
+    const isOpen = suspected && (!isKnown || this.#timing.isAgain);
+    if (pid === null || !this.#timing.isDue(elapsedMs, isOpen)) {
+      return;
+    }
     if (isLast && (isKnown || !suspected)) {
       return;
     }
