@@ -306,7 +306,7 @@ function followReferences(
   return { references, edges, edgeStart, onlyReferrer, counts: room, buffers };
 }
 
-// Each loop over all nodes is a function of its own: V8 compiles a function anew for each of its loops that runs for long.
+// Each loop over all nodes is a function of its own: V8 compiles a function again for each of its loops that runs for long.
 
 /** Marks the objects that refer to nothing and have one reference. */
 function expectReferrers(
