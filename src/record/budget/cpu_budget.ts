@@ -4,7 +4,7 @@
  *     allowed(t) = FIRST_MS + SHARE * t        about 1.5 s in the first minute, Node's start included; 0.5 % of a core after
  *
  * Regular work (polls, profiles, ledgers) keeps to shares of a core that add up to less (schedule.ts); if more is spent in
- * the first minute, by code that is not compiled yet or by a lookup, the shares shrink to what is left. Lookups take
+ * the first minute, by code that is not compiled yet or by a lookup, most shares shrink to what is left. Lookups take
  * what is left, and wait until enough is. A lookup for a leak that has waited too long may overdraw the budget
  * by CREDIT_MS; nothing more is lent until that is paid back. Recorders of several targets in the same process
  * divide the budget: with ten
@@ -59,7 +59,7 @@ export class CpuBudget {
     return whole / Math.max(1, this.#targets);
   }
 
-  /** The part of `share`, a share of a core for regular work, that one target may use now. */
+  /** The part of `share`, a share of a core for regular work that may become rarer, that one target may use now. */
   shareNow(share: number): number {
     const leftMs = FIRST_MINUTE_MS - this.#meter.elapsedMs();
     const allowedMs = FIRST_MS + SHARE * FIRST_MINUTE_MS - this.#meter.spentMs();

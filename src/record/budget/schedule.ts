@@ -15,6 +15,7 @@ const FIRST_PHASE_MS = 60_000;
 const POLL_SHARE: Share = { atFirst: 0.005, later: 0.0015 };
 /** Reading PSS makes the kernel walk all pages, under the target's memory lock. */
 const EXPENSIVE_SHARE: Share = { atFirst: 0.002, later: 0.0008 };
+/** A verdict rests on snapshots, so this share does not shrink if the first minute's budget is short. */
 const SNAPSHOT_SHARE: Share = { atFirst: 0.004, later: 0.001 };
 const LEDGER_SHARE: Share = { atFirst: 0.0025, later: 0.0007 };
 const FIRST_LEDGER_MS = 5_000;
@@ -162,7 +163,7 @@ export class SnapshotSchedule {
   due(elapsedMs: Millis, liveBytes: Bytes): "poll" | "peak" | null {
     const since = elapsedMs - this.#lastMs;
     const longest = this.#taken > COLD_SNAPSHOTS ? Number.POSITIVE_INFINITY : this.#lastMs;
-    const share = this.#budget.shareNow(shareAt(SNAPSHOT_SHARE, elapsedMs));
+    const share = this.#budget.perTarget(shareAt(SNAPSHOT_SHARE, elapsedMs));
     if (since < Math.min(this.#cost.distance(share), longest)) {
       return null;
     }
