@@ -53,6 +53,17 @@ test("a program that runs on at the end is looked up after the first minute, or 
   expect(play(120 * SECOND, 120 * SECOND)[0]).toBe("at the end");
 });
 
+test("a lookup that may take longer than the budget has left waits for the end, if there is one", () => {
+  // 1.25 s are expected, and 1.3 s are left.
+  const isAfforded = (endsMs: number | null) => {
+    const budget = new CpuBudget({ elapsedMs: () => 59_990, spentMs: () => 0 });
+    const timing = new LookupTiming(budget, endsMs);
+    timing.anonymousBytes = 300 * MIB;
+    return timing.affordedMs(59_990, { isUrgent: true, isLast: false }) !== null;
+  };
+  expect([null, 64 * SECOND].map(isAfforded)).toEqual([true, false]);
+});
+
 test("a program that ends while its lookup waits is reported", () => {
   expect(play(Number.POSITIVE_INFINITY, 40 * SECOND)[0]).toBe("at the end");
   const { timing, isAffordedAt } = leaking(Number.POSITIVE_INFINITY);

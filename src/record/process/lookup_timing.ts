@@ -35,6 +35,8 @@ const LAST_MINUTE_MS: Millis = 60_000;
 const LEAST_DELAY_MS: Millis = 10_000;
 /** CPU time for a lookup at the end. */
 const LAST_MS: Millis = 3_000;
+/** A lookup that may as well wait for the end needs more room than expected, because it may take longer. */
+const MARGIN = 1.15;
 /** Memory that a lookup needs: a constant part, and the columns of a graph, for a program that has only objects. */
 const NEEDED_BYTES: Bytes = 50 * 2 ** 20;
 const NEEDED_OF_MEMORY = 0.75;
@@ -161,7 +163,8 @@ export class LookupTiming {
 
   #budgetedMs(elapsedMs: Millis, isUrgent: boolean): Millis | null {
     const spareMs = this.#budget.spareMs();
-    if (spareMs >= this.#expectedMs) {
+    const margin = this.#waitsForEnd(elapsedMs) ? MARGIN : 1;
+    if (spareMs >= margin * this.#expectedMs) {
       return spareMs;
     }
     this.#delayedMs ??= elapsedMs;
