@@ -73,6 +73,7 @@ function resultDicts(objects: ObjectGraph): Address[] {
 /** A module or class that is a result is not kept by it. */
 function reachedFrom({ graph, types, end }: ObjectGraph, results: NodeId) {
   const reached = new Set<NodeId>();
+  const leaves: NodeId[] = [];
   const waiting = results === 0 ? [] : [results];
   let retainedBytes: Bytes = 0;
   for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
@@ -90,6 +91,15 @@ function reachedFrom({ graph, types, end }: ObjectGraph, results: NodeId) {
         waiting.push(to);
       }
     }
+  }
+  for (const [node, referrer] of graph.onlyReferrer?.entries() ?? []) {
+    if (referrer !== 0 && (referrer === results || reached.has(referrer)) && !reached.has(node)) {
+      leaves.push(node);
+      retainedBytes += float64At(graph.shallow, node);
+    }
+  }
+  for (const leaf of leaves) {
+    reached.add(leaf);
   }
   return { reached, retainedBytes };
 }

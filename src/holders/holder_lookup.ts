@@ -120,8 +120,10 @@ type Lookup = ReturnType<typeof lookUp>;
 function lookUpAgain(memory: Memory, request: LookupRequest, mostObjects: Objects): HolderAnswer {
   const { sites, mostMs = Number.POSITIVE_INFINITY } = request;
   const cpu = threadCpu();
-  // A program with tensors replaces its results at each step.
-  const isAnew = sites.some(({ swelling }) => swelling !== null) || loadsTensors(memory);
+  // A program with tensors replaces its results at each step; their memory is not from Python's allocator.
+  const isAnew =
+    sites.some(({ swelling }) => swelling !== null) ||
+    (sites.some(({ python }) => !python) && loadsTensors(memory));
   let best: Lookup = lookUp(memory, request, isAnew, mostObjects);
   const mostLookups = isAnew ? MOST_LOOKUPS_OF_NEW : MOST_SNAPSHOTS;
   for (let lookup = 1; lookup < mostLookups && !isConclusive(best.batch.rows, sites); lookup++) {

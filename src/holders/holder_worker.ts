@@ -9,6 +9,7 @@ import { countObjects } from "../cpython/heap/index.js";
 import { locatePython } from "../cpython/index.js";
 import { openProcessMemory } from "../linux/index.js";
 import { threadCpu } from "../linux/this_process/clock.js";
+import { optimizeForLookup, optimizeForRecorder } from "../linux/this_process/optimization.js";
 import { lowerPriority } from "../linux/this_process/thread_priority.js";
 import type { Pid } from "../model/base/units.js";
 import { TidemarkError } from "../model/errors/errors.js";
@@ -19,6 +20,7 @@ import type { LookupAnswer, LookupRequest } from "./lookup_request.js";
 import { stillRunning } from "./still_running.js";
 
 lowerPriority();
+optimizeForLookup();
 const cpu = threadCpu();
 const request = workerData as LookupRequest;
 const { batch, census, objects, refusal } = lookUpHolders(request);
@@ -29,6 +31,7 @@ parentPort?.postMessage({
   objects,
   refusal,
 } satisfies LookupAnswer);
+optimizeForRecorder();
 
 /** A heap too large for a graph is still counted; null if the program cannot be read at all. */
 function countAlone(pid: Pid): CensusBatch | null {

@@ -39,7 +39,7 @@ export function findDominators(
   graph: HeapGraph,
   [first, second]: SpareColumns = [new Uint32Array(graph.nodes), new Uint32Array(graph.nodes)],
 ): DominatorTree {
-  const above = attachSingles(graph, first);
+  const above = attachSingles(graph, first, second);
   const order = visitDepthFirst(graph, above, second);
   return new Dominators(graph, order, lengauerTarjan(graph, order), above);
 }
@@ -48,8 +48,21 @@ export function findDominators(
  * By node: its only referrer, if it is attached to it; otherwise NO_REFERRER or MANY_REFERRERS. A node is attached if
  * it has one referrer and refers to nothing.
  */
-function attachSingles({ nodes, edgeStart, edgeTo }: HeapGraph, spare: Uint32Array): Uint32Array {
+function attachSingles(
+  { nodes, edgeStart, edgeTo, onlyReferrer }: HeapGraph,
+  spare: Uint32Array,
+  second: Uint32Array,
+): Uint32Array {
   const above = spare.fill(NO_REFERRER);
+  // Edges of a node, and references that are no edges.
+  const refers = second.fill(0);
+  for (let node = 0; onlyReferrer !== undefined && node < nodes; node++) {
+    const referrer = onlyReferrer[node] ?? 0;
+    if (referrer !== 0) {
+      above[node] = referrer;
+      refers[referrer] = 1;
+    }
+  }
   for (let node = 0; node < nodes; node++) {
     const end = edgeStart[node + 1] ?? 0;
     for (let edge = edgeStart[node] ?? 0; edge < end; edge++) {
@@ -57,7 +70,9 @@ function attachSingles({ nodes, edgeStart, edgeTo }: HeapGraph, spare: Uint32Arr
       const before = above[to];
       if (before !== node) {
         above[to] =
-          before === NO_REFERRER && edgeStart[to] === edgeStart[to + 1] ? node : MANY_REFERRERS;
+          before === NO_REFERRER && edgeStart[to] === edgeStart[to + 1] && refers[to] === 0
+            ? node
+            : MANY_REFERRERS;
       }
     }
   }
@@ -255,6 +270,14 @@ class Dominators implements DominatorTree {
   retainedObjects(node: NodeId): Objects {
     const number = this.#order.number[node] ?? 0;
     return number === ATTACHED ? 1 : (this.#objects[number] ?? 0);
+  }
+
+  dominates(above: NodeId, node: NodeId): boolean {
+    let at = this.dominator[node] ?? 0;
+    while (at !== 0 && at !== above) {
+      at = this.dominator[at] ?? 0;
+    }
+    return at === above && node !== 0;
   }
 
   get retained() {

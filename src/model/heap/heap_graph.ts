@@ -3,6 +3,9 @@
  * to `firstObject` are the kinds of roots (modules, frames, ...), the rest are objects.
  *
  *   edges of node n: edgeTo[edgeStart[n] .. edgeStart[n + 1])
+ *
+ * Most objects are numbers and texts that one object refers to. They have no edge, but the object's number in a column, so
+ * that passes over the edges need not visit them.
  */
 
 import type { Bytes, Objects } from "../base/units.js";
@@ -23,6 +26,12 @@ export interface HeapGraph {
   /** `nodes + 1` long, ascending. */
   readonly edgeStart: Uint32Array;
   readonly edgeTo: Uint32Array;
+  /**
+   * By node: its only referrer, if it refers to nothing itself; `edgeTo` does not contain this reference. 0: it has edges, or
+   * nothing refers to it. An object that got another referrer while the program was read may have both. Absent: all
+   * references are edges.
+   */
+  readonly onlyReferrer?: Uint32Array;
   readonly typeNames: readonly string[];
 }
 
@@ -36,6 +45,8 @@ export interface DominatorTree {
   /** Of one node, the value in `retained` and in `retainedNodes`; the columns below take memory once they are read. */
   retainedBytes(node: NodeId): Bytes;
   retainedObjects(node: NodeId): Objects;
+  /** Whether removing a node would free another one. */
+  dominates(above: NodeId, node: NodeId): boolean;
   /** Total shallow size of all nodes that the node dominates, including itself; 0 for unreachable nodes. */
   readonly retained: Float64Array;
   /** Number of dominated nodes, including itself. */

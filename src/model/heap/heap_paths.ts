@@ -23,7 +23,7 @@ export function searchPaths(
   late: readonly NodeId[] = [],
   spare?: Uint32Array,
 ): PathTree {
-  const { nodes, edgeStart, edgeTo } = graph;
+  const { nodes, edgeStart, edgeTo, onlyReferrer } = graph;
   const before = new Uint32Array(nodes);
   const reached = new Uint8Array(nodes);
   const queue = spare ?? new Uint32Array(nodes);
@@ -52,8 +52,27 @@ export function searchPaths(
       }
     }
   }
+  if (onlyReferrer !== undefined) {
+    reachThroughOnly(onlyReferrer, before, reached);
+  }
   reached[0] = 1;
   return { before, reached, roots };
+}
+
+function reachThroughOnly(
+  onlyReferrer: Uint32Array,
+  before: Uint32Array,
+  reached: Uint8Array,
+): void {
+  for (let node = 0; node < onlyReferrer.length; node++) {
+    const referrer = onlyReferrer[node] ?? 0;
+    const turn = reached[referrer] ?? 0;
+    const known = reached[node] ?? 0;
+    if (referrer !== 0 && (known === 0 || (turn > 0 && turn < known))) {
+      before[node] = referrer;
+      reached[node] = turn;
+    }
+  }
 }
 
 /** The first node of the path to `node`, without following the path; 0 if nothing leads to it. */

@@ -336,6 +336,7 @@ async function record(
     devices: options.devices ? new DeviceWatch(options.devices, dirname(path)) : null,
     budget: options.budget ?? new CpuBudget(),
     memory: new MemoryRoom(),
+    endsMs: options.onLookup && (options.forMs ?? Number.POSITIVE_INFINITY),
     ...(options.texts && { texts: options.texts }),
     ...(options.deviceUse && { deviceUse: options.deviceUse }),
     ...(options.exitOf && { exitOf: options.exitOf }),

@@ -51,6 +51,19 @@ test("work that can wait gets what regular work leaves", () => {
   expect(spareAfter(3_600, 19_500)).toBe(-500);
 });
 
+/** The share of a core that regular work may use, of 0.4 %, after that many seconds. */
+function shareAfter(seconds: number, spentMs: number): number {
+  const budget = new CpuBudget({ elapsedMs: () => seconds * 1000, spentMs: () => spentMs });
+  return Math.round(budget.shareNow(0.004) * 1e4) / 1e4;
+}
+
+test("in the first minute, regular work shrinks to what is left, but not below half", () => {
+  expect([shareAfter(0, 0), shareAfter(10, 800)]).toEqual([0.004, 0.004]);
+  expect([shareAfter(20, 1_030), shareAfter(20, 1_120)]).toEqual([0.003, 0.002]);
+  expect([shareAfter(20, 3_000), shareAfter(59.9, 1_500)]).toEqual([0.002, 0.002]);
+  expect([shareAfter(60, 3_000), shareAfter(600, 9_000)]).toEqual([0.004, 0.004]);
+});
+
 test("overdrafts are bounded, and paid back before anything is lent again", () => {
   let [seconds, spentMs] = [60, 600];
   const budget = new CpuBudget({ elapsedMs: () => seconds * 1000, spentMs: () => spentMs });

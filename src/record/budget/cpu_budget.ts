@@ -3,7 +3,8 @@
  *
  *     allowed(t) = FIRST_MS + SHARE * t        about 1.5 s in the first minute, Node's start included; 0.5 % of a core after
  *
- * Regular work (polls, profiles, ledgers) keeps to shares of a core that add up to less (schedule.ts). Lookups take
+ * Regular work (polls, profiles, ledgers) keeps to shares of a core that add up to less (schedule.ts); if more is spent in
+ * the first minute, by code that is not compiled yet or by a lookup, most shares shrink to what is left. Lookups take
  * what is left, and wait until enough is. A lookup for a leak that has waited too long may overdraw the budget
  * by CREDIT_MS; nothing more is lent until that is paid back. Recorders of several targets in the same process
  * divide the budget: with ten
@@ -20,6 +21,8 @@ const FIRST_MS: Millis = 1_000;
 /** The time in which regular work may use more than later: `FIRST_SHARE` of a core, for short runs. */
 const FIRST_MINUTE_MS: Millis = 60_000;
 const FIRST_SHARE = 0.009;
+/** In the first minute, the shares of regular work shrink at most to this part: with less, growth would show too late. */
+const LEAST_PACE = 0.5;
 /** Enough for the heap of a program that has loaded PyTorch, with models of a few hundred MiB. */
 const CREDIT_MS: Millis = 2_500;
 
@@ -54,6 +57,14 @@ export class CpuBudget {
   /** The part of `whole`, a share of a core or an amount of CPU time, that one target may use now. */
   perTarget(whole: number): number {
     return whole / Math.max(1, this.#targets);
+  }
+
+  /** The part of `share`, a share of a core for regular work that may become rarer, that one target may use now. */
+  shareNow(share: number): number {
+    const leftMs = FIRST_MINUTE_MS - this.#meter.elapsedMs();
+    const allowedMs = FIRST_MS + SHARE * FIRST_MINUTE_MS - this.#meter.spentMs();
+    const pace = leftMs > 0 ? allowedMs / (FIRST_SHARE * leftMs) : 1;
+    return this.perTarget(share) * Math.max(LEAST_PACE, Math.min(1, pace));
   }
 
   /**

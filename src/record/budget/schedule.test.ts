@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { CpuBudget } from "./cpu_budget.js";
 import { LedgerSchedule, PollSchedule, SnapshotSchedule } from "./schedule.js";
 
 const HOUR = 3_600_000;
@@ -120,6 +121,17 @@ describe("snapshots", () => {
       play(HOUR, { poll: 0.5, snapshot: 3_000 }, (elapsedMs) => elapsedMs * 1e4).share,
     ).toBeLessThan(0.009);
   });
+});
+
+test("a short budget in the first minute makes ledgers rarer, but not snapshots", () => {
+  const budget = new CpuBudget({ elapsedMs: () => 30_000, spentMs: () => 1_500 });
+  const [ledgers, snapshots] = [new LedgerSchedule(budget), new SnapshotSchedule(budget)];
+  for (const at of [5_000, 10_000, 30_000]) {
+    ledgers.read(at, 20);
+    snapshots.taken(at, 0, 40);
+  }
+  expect([45_900, 46_100].map((at) => ledgers.due(at))).toEqual([false, true]);
+  expect([39_900, 40_100].map((at) => snapshots.due(at, 0))).toEqual([null, "poll"]);
 });
 
 describe("ledgers", () => {

@@ -15,6 +15,7 @@ const FIRST_PHASE_MS = 60_000;
 const POLL_SHARE: Share = { atFirst: 0.005, later: 0.0015 };
 /** Reading PSS makes the kernel walk all pages, under the target's memory lock. */
 const EXPENSIVE_SHARE: Share = { atFirst: 0.002, later: 0.0008 };
+/** A verdict rests on snapshots, so this share does not shrink if the first minute's budget is short. */
 const SNAPSHOT_SHARE: Share = { atFirst: 0.004, later: 0.001 };
 const LEDGER_SHARE: Share = { atFirst: 0.0025, later: 0.0007 };
 const FIRST_LEDGER_MS = 5_000;
@@ -105,7 +106,7 @@ export class PollSchedule {
    * in the first half second; more where polls are expensive, in the first minute up to a second.
    */
   distance(elapsedMs: Millis): Millis {
-    const share = this.#budget.perTarget(shareAt(POLL_SHARE, elapsedMs));
+    const share = this.#budget.shareNow(shareAt(POLL_SHARE, elapsedMs));
     const most = this.#budget.perTarget(MOST_OF_FIRST_POLLS);
     const longest =
       elapsedMs < FIRST_PHASE_MS
@@ -129,7 +130,7 @@ export class PollSchedule {
       elapsedMs +
       Math.max(
         4 * FIRST_POLL_MS,
-        this.#expensive.distance(this.#budget.perTarget(shareAt(EXPENSIVE_SHARE, elapsedMs))),
+        this.#expensive.distance(this.#budget.shareNow(shareAt(EXPENSIVE_SHARE, elapsedMs))),
       );
   }
 }
@@ -206,7 +207,7 @@ export class LedgerSchedule {
       this.#cost = new Cost();
     }
     this.#cost.add(this.#taken === 1 ? cpuMs / COLD_LEDGER : cpuMs);
-    const distance = this.#cost.distance(this.#budget.perTarget(shareAt(LEDGER_SHARE, elapsedMs)));
+    const distance = this.#cost.distance(this.#budget.shareNow(shareAt(LEDGER_SHARE, elapsedMs)));
     this.#nextMs = elapsedMs + Math.max(FIRST_LEDGER_MS, elapsedMs * LEDGER_GROWTH, distance);
   }
 }

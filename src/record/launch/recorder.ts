@@ -56,6 +56,11 @@ interface RecorderOptions {
   /** Shared by all recorders of this Node process. */
   readonly budget: CpuBudget;
   readonly memory: MemoryRoom;
+  /**
+   * The latest end of the recording, after its start, if the program is left then and its holders are looked up; infinite if
+   * it is not known yet. Left out: the program ends with the recording, or is not looked up at the end.
+   */
+  readonly endsMs?: Millis | undefined;
   /** Shared by recorders of this Node process; left out: each reads for itself. */
   readonly texts?: RecentTexts;
   readonly deviceUse?: DeviceUse;
@@ -129,6 +134,7 @@ export class Recorder {
       root: options.pid,
       startMs: options.startedMs,
       budget,
+      endsMs: options.endsMs,
       addLimits: (timeMs, sentences) => options.writer.limits(timeMs, sentences),
       found: (timeMs, batch) => options.writer.holders(timeMs, batch),
       counted: (timeMs, census) => options.writer.census(timeMs, census),

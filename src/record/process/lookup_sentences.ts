@@ -1,4 +1,4 @@
-/** What a recording notes about holder lookups that were not made. */
+/** What a recording notes about holder lookups that were late or not made. */
 import type { LookupAnswer } from "../../holders/lookup_request.js";
 import { formatDurationBriefly } from "../../model/base/numbers.js";
 import type { Millis, Objects, Pid } from "../../model/base/units.js";
@@ -23,6 +23,11 @@ export function notMade(agoMs: Millis | null, obstacle: LookupObstacle): string 
     case "unfinished":
       return `${known}: ${which} had not finished at the end, because the machine was busy.`;
   }
+}
+
+/** The first lookup of suspects waited for the budget. `elapsedMs`: from the start of the recording to the lookup. */
+export function madeLate(elapsedMs: Millis): string {
+  return `The holders were looked up ${formatDurationBriefly(elapsedMs)} after the start, and not earlier: a lookup would have exceeded the recorder's CPU budget.`;
 }
 
 /** The heap is not looked up again, or was not at all. `isFirst`: no earlier lookup found holders. */

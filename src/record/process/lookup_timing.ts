@@ -1,13 +1,14 @@
 /**
  * When holders are looked up. A lookup takes up to several seconds of CPU time, so it is rare: first when growth is
  * suspected, then each time the run is longer by a factor, and only if the recorder's CPU budget and the machine's memory
- * have room. If sites only fill up or keep little, lookups come later and more rarely. If something leaks whose holder is
- * still unknown, and the lookup has waited too long, the budget is overdrawn once. A lookup that was due and never
- * made is reported, with the age of the holders.
+ * have room. If sites only fill up or keep little, or their holders are known, lookups come later and more rarely. If something leaks whose holder is
+ * still unknown, and the lookup has waited too long, the budget is overdrawn once. If a lookup is made at the end of the
+ * recording anyway, because the program runs on then, the first minute is not overdrawn, nor is the one before the end.
+ * A lookup of a leak that came late, or was due and never made, is reported.
  */
 import type { Bytes, Millis } from "../../model/base/units.js";
 import type { CpuBudget } from "../budget/cpu_budget.js";
-import { notMade } from "./lookup_sentences.js";
+import { madeLate, notMade } from "./lookup_sentences.js";
 
 /** When the first lookup comes, and the factor of the run's length at each later one. Start-up is not growth. */
 interface Pace {
@@ -23,14 +24,19 @@ const SUSPECTED: Pace = { firstMs: FIRST_LOOKUP_MS, nextAfter: 2.5 };
 const AGAIN: Pace = { firstMs: FIRST_LOOKUP_MS, nextAfter: 1.4 };
 const FILLING: Pace = { firstMs: 20_000, nextAfter: 5 };
 /** Expected cost of the first lookup: a constant part, and one proportional to the program's memory. */
-const EXPECTED_MS: Millis = 300;
-const EXPECTED_MS_A_BYTE = 4 / 2 ** 20;
+const EXPECTED_MS: Millis = 350;
+const EXPECTED_MS_A_BYTE = 3 / 2 ** 20;
 /** How long a lookup of a leak waits for the budget: so that what grows only at the start is not taken for one. */
 const URGENT_AFTER_MS: Millis = 4_000;
+/** The time after the start, and before the end, in which a lookup waits for the end. */
+const FIRST_MINUTE_MS: Millis = 60_000;
+const LAST_MINUTE_MS: Millis = 60_000;
 /** Shorter delays are not reported. */
 const LEAST_DELAY_MS: Millis = 10_000;
 /** CPU time for a lookup at the end. */
 const LAST_MS: Millis = 3_000;
+/** A lookup that may as well wait for the end needs more room than expected, because it may take longer. */
+const MARGIN = 1.15;
 /** Memory that a lookup needs: a constant part, and the columns of a graph, for a program that has only objects. */
 const NEEDED_BYTES: Bytes = 50 * 2 ** 20;
 const NEEDED_OF_MEMORY = 0.75;
@@ -56,12 +62,23 @@ export class LookupTiming {
   #delaysSuspects = false;
   /** It waits for memory, or did so for a time. */
   #delaysForMemory = false;
+  /** Since when a lookup of a suspect has waited for the budget; null: none does. */
+  #suspectsDelayedMs: Millis | null = null;
+  /** When the first lookup was made, if it had waited for the budget; null: it had not. */
+  #lateMs: Millis | null = null;
   readonly #budget: CpuBudget;
+  readonly #endsMs: Millis | null;
 
-  constructor(budget: CpuBudget) {
+  /**
+   * `endsMs`: the latest end of the recording if a lookup is made then, after it was started; infinite if it is not known
+   * yet; null: none is made at the end, since the program ends with the recording.
+   */
+  constructor(budget: CpuBudget, endsMs: Millis | null = null) {
     this.#budget = budget;
+    this.#endsMs = endsMs;
   }
 
+  /** `suspected`: a site may leak, and the last lookup did not answer what holds it. */
   isDue(elapsedMs: Millis, suspected: boolean): boolean {
     const { firstMs, nextAfter } = suspected ? (this.isAgain ? AGAIN : SUSPECTED) : FILLING;
     return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter);
@@ -86,6 +103,9 @@ export class LookupTiming {
         ? LAST_MS
         : this.#budgetedMs(elapsedMs, isUrgent);
     this.#delaysSuspects = isUrgent && mostMs === null;
+    if (this.#delaysSuspects && !this.#delaysForMemory) {
+      this.#suspectsDelayedMs ??= elapsedMs;
+    }
     return mostMs;
   }
 
@@ -99,6 +119,9 @@ export class LookupTiming {
     this.#delayedMs = null;
     this.#delaysSuspects = false;
     this.#delaysForMemory = false;
+    const isLate = elapsedMs - (this.#suspectsDelayedMs ?? elapsedMs) >= LEAST_DELAY_MS;
+    this.#lateMs = this.#askedMs === 0 && isLate ? elapsedMs : this.#lateMs;
+    this.#suspectsDelayedMs = null;
     this.#askedMs = elapsedMs;
   }
 
@@ -109,7 +132,7 @@ export class LookupTiming {
     this.isAgain = again;
   }
 
-  /** What to note at the end if a lookup of suspects was due, and not made or not finished; null: nothing. */
+  /** What to note at the end if a lookup of suspects was due, and late, not made or not finished; null: nothing. */
   delay(
     elapsedMs: Millis,
     { lookedUp, isBusy }: { readonly lookedUp: boolean; readonly isBusy: boolean },
@@ -118,12 +141,13 @@ export class LookupTiming {
       return notMade(null, this.#cutOff ? "ended" : "unfinished");
     }
     const waitedMs = elapsedMs - (this.#delayedMs ?? elapsedMs);
-    return this.#delaysSuspects && waitedMs >= LEAST_DELAY_MS
-      ? notMade(
-          lookedUp ? elapsedMs - this.#askedMs : null,
-          this.#delaysForMemory ? "memory" : "budget",
-        )
-      : null;
+    if (this.#delaysSuspects && waitedMs >= LEAST_DELAY_MS) {
+      return notMade(
+        lookedUp ? elapsedMs - this.#askedMs : null,
+        this.#delaysForMemory ? "memory" : "budget",
+      );
+    }
+    return lookedUp && this.#lateMs !== null ? madeLate(this.#lateMs) : null;
   }
 
   /** Whether a due lookup has to wait for memory; notes it. */
@@ -139,7 +163,8 @@ export class LookupTiming {
 
   #budgetedMs(elapsedMs: Millis, isUrgent: boolean): Millis | null {
     const spareMs = this.#budget.spareMs();
-    if (spareMs >= this.#expectedMs) {
+    const margin = this.#waitsForEnd(elapsedMs) ? MARGIN : 1;
+    if (spareMs >= margin * this.#expectedMs) {
       return spareMs;
     }
     this.#delayedMs ??= elapsedMs;
@@ -148,9 +173,17 @@ export class LookupTiming {
 
   /** CPU time for a lookup that has waited long enough, and overdraws the budget; null if it has not, or may not. */
   #overdrawnMs(elapsedMs: Millis): Millis | null {
+    if (this.#waitsForEnd(elapsedMs)) {
+      return null;
+    }
     const waitedMs = elapsedMs - (this.#delayedMs ?? elapsedMs);
     const mostMs = this.#budget.withCreditMs(this.costMs === null);
     return waitedMs >= URGENT_AFTER_MS && mostMs >= this.#expectedMs ? mostMs : null;
+  }
+
+  #waitsForEnd(elapsedMs: Millis): boolean {
+    const endsMs = this.#endsMs;
+    return endsMs !== null && (elapsedMs < FIRST_MINUTE_MS || endsMs - elapsedMs <= LAST_MINUTE_MS);
   }
 
   get #expectedMs(): Millis {

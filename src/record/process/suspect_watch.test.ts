@@ -1,4 +1,6 @@
-import { expect, test } from "vitest";
+import { EventEmitter } from "node:events";
+import { expect, test, vi } from "vitest";
+import type { LookupRequest } from "../../holders/lookup_request.js";
 import { FIXTURE_TIME_MS, profileOf } from "../../model/profile/profile.fixture.js";
 import { ProfileTablesBuilder } from "../../model/profile/tables_builder.js";
 import { CpuBudget } from "../budget/cpu_budget.js";
@@ -7,15 +9,36 @@ import { SuspectWatch } from "./suspect_watch.js";
 const MIB = 2 ** 20;
 const NOTHING = { liveSamples: () => new Map(), openings: () => new Map() };
 
-function watching() {
+const lookups = vi.hoisted(() => ({ asked: 0 }));
+
+/** Each lookup finds one holder for all sites. */
+vi.mock("../../holders/lookup_request.js", () => ({
+  startLookup({ sites }: LookupRequest) {
+    lookups.asked += 1;
+    const counts = { looked: 1, held: 1, garbage: 0, graph: 0, unreferenced: 0 };
+    const holder = { path: ["module app", "records"], type: "list", retainedBytes: 0, entries: 9 };
+    const rows = sites.map(({ site }) => ({ site, madeAt: null, ...counts, ...holder }));
+    const batch = { pid: 42, collector: null, rows };
+    const worker = new EventEmitter();
+    queueMicrotask(() => {
+      worker.emit("message", { batch, census: null, cpuMs: 10, objects: 1_000, refusal: null });
+      worker.emit("exit");
+    });
+    return worker;
+  },
+}));
+
+function watching({ spentMs = 900, anonymousBytes = 300 * MIB } = {}) {
   let elapsedMs = 0;
   const watch = new SuspectWatch({
     root: 42,
     startMs: FIXTURE_TIME_MS,
-    budget: new CpuBudget({ elapsedMs: () => elapsedMs, spentMs: () => 900 }),
+    budget: new CpuBudget({ elapsedMs: () => elapsedMs, spentMs: () => spentMs }),
     ...{ addLimits: () => undefined, found: () => undefined, counted: () => undefined },
   });
-  watch.polled([{ timeMs: FIXTURE_TIME_MS, series: 0, metric: "anonRssBytes", value: 300 * MIB }]);
+  watch.polled([
+    { timeMs: FIXTURE_TIME_MS, series: 0, metric: "anonRssBytes", value: anonymousBytes },
+  ]);
   const tables = new ProfileTablesBuilder();
   const snapshotAt = (ms: number, live: number) => {
     elapsedMs = ms;
@@ -27,7 +50,17 @@ function watching() {
     const snapshot = {
       ...{ sites, files, copies, cohorts, peakMs, durationMs, timeMs: FIXTURE_TIME_MS + ms },
     };
-    watch.snapshotTaken({ tables: profile, snapshot, agent: {} as never, limits: [] }, NOTHING, ms);
+    const sampled = {
+      length: 1,
+      address: Float64Array.of(0x7f00_0000_1000),
+      bytes: Float64Array.of(MIB),
+      bornMs: Float64Array.of(FIXTURE_TIME_MS + ms / 2),
+      stack: Uint32Array.of(sites.stack[0] ?? 0),
+      domain: Uint8Array.of(sites.domain[0] ?? 0),
+    };
+    const pid = profile.processes[sites.process[0] ?? 0]?.pid ?? 0;
+    const agents = { ...NOTHING, liveSamples: () => new Map([[pid, sampled]]) };
+    watch.snapshotTaken({ tables: profile, snapshot, agent: {} as never, limits: [] }, agents, ms);
   };
   const isWantedAt = (ms: number, live: number) => {
     elapsedMs = ms;
@@ -63,4 +96,19 @@ test("if snapshots are so expensive that none came since start-up, one is taken 
   expect(isWantedAt(20_500, 150 * MIB)).toBe(true);
   snapshotAt(20_500, 150 * MIB);
   expect(isWantedAt(60_000, 300 * MIB)).toBe(false);
+});
+
+test("a leak whose holder was found is looked up again when the run is five times as long, not earlier", async () => {
+  lookups.asked = 0;
+  const { snapshotAt } = watching({ spentMs: 200, anonymousBytes: 10 * MIB });
+  const asked: number[] = [];
+  for (let second = 1; second <= 60; second++) {
+    const before = lookups.asked;
+    snapshotAt(second * 1000, second * 8 * MIB);
+    await Promise.resolve(); // the answer
+    if (lookups.asked > before) {
+      asked.push(second);
+    }
+  }
+  expect(asked).toEqual([9, 45]);
 });

@@ -82,6 +82,8 @@ export interface SuspectWatchOptions {
   readonly root: Pid;
   readonly startMs: TimeMs;
   readonly budget: CpuBudget;
+  /** As for {@link LookupTiming}; left out: no lookup is made at the end. */
+  readonly endsMs?: Millis | undefined;
   /** Called with sentences for the recording. */
   readonly addLimits: (timeMs: TimeMs, sentences: readonly string[]) => void;
   /** Called with each lookup that found holders, and with each census. */
@@ -117,7 +119,7 @@ export class SuspectWatch {
    */
   constructor(options: SuspectWatchOptions) {
     this.#options = options;
-    this.#timing = new LookupTiming(options.budget);
+    this.#timing = new LookupTiming(options.budget, options.endsMs);
     this.#unsampled = new UnsampledGrowth(options.startMs, FIRST_LOOKUP_MS);
   }
 
@@ -189,12 +191,14 @@ export class SuspectWatch {
     const suspected = growing.size > 0 || shared.length > 0 || keeping.some(isSuspect);
     const pid = sites[0]?.site.pid ?? (growing.size > 0 ? root : null);
     this.#timing.forgetSuspects();
-    if (pid === null || !this.#timing.isDue(elapsedMs, suspected)) {
-      return;
-    }
     const isKnown =
       growing.size + shared.length === 0 &&
       sites.filter(isSuspect).every(({ site }) => this.#explained.has(site.key));
+    // What is known only has to be kept up to date.
+    const isOpen = suspected && (!isKnown || this.#timing.isAgain);
+    if (pid === null || !this.#timing.isDue(elapsedMs, isOpen)) {
+      return;
+    }
     if (isLast && (isKnown || !suspected)) {
       return;
     }

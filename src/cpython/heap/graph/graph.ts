@@ -15,6 +15,7 @@ import { findDominators } from "../../../model/heap/heap_dominators.js";
 import type { DominatorTree, HeapGraph, NodeId } from "../../../model/heap/heap_graph.js";
 import { type PathTree, searchPaths } from "../../../model/heap/heap_paths.js";
 import { retainedByGroup } from "../../../model/heap/heap_retained.js";
+import { Retention } from "../../../model/heap/heap_retention.js";
 import type { HeapPages } from "../memory/heap_pages.js";
 import { wholeRegions } from "../memory/heap_parts.js";
 import type { HeapLayout } from "../memory/layout.js";
@@ -72,6 +73,8 @@ export interface ObjectGraph {
 
 /** Usually fewer; with more, the column of edges grows. */
 const EDGES_A_NODE = 2;
+/** In place of an only referrer that is not found yet. */
+const EXPECTED = 0xffffffff;
 
 /** Peak memory of the analysis of that many objects, without the copy of the heap. */
 export function graphMemory(objects: number): Bytes {
@@ -124,7 +127,7 @@ export function buildGraph(
   const index = new NodeIndex(copy, objectsOf(columns).address, FIRST_OBJECT);
   const nodes = nodesOf(copy, types, columns);
   const heap = { copy, layout, types, index };
-  const { references, edges, edgeStart, counts, buffers } = followReferences(
+  const { references, edges, edgeStart, onlyReferrer, counts, buffers } = followReferences(
     heap,
     nodes,
     places.frames,
@@ -139,10 +142,11 @@ export function buildGraph(
     shallow,
     edgeStart,
     edgeTo: edges.view(),
+    onlyReferrer,
     typeNames: [],
   };
   const modules = index.at(places.modules);
-  const { roots, spare } = findRoots(copy, types, references, edges, partial, {
+  const { roots, known, spare } = findRoots(copy, types, references, edges, partial, {
     end,
     counts,
     modules,
@@ -153,21 +157,24 @@ export function buildGraph(
       .filter((node) => node !== 0),
   });
   const graph = withRoots(partial, roots, edges, types);
-  const tree = findDominators(graph, spare);
   const threads = index.at(places.threads);
+  const paths = pathsFromRoots(graph, threads, spare);
+  const tree = new Retention(graph, paths, known, () => findDominators(graph, [known, spare]));
   return {
     graph,
     tree,
-    paths: pathsFromRoots(graph, threads, counts.length < graph.nodes ? undefined : counts),
+    paths,
     copy,
     layout,
     types,
     index,
     figures,
     buffers,
-    garbage: {
-      objects: tree.retainedObjects(ROOT_GARBAGE) - 1,
-      bytes: tree.retainedBytes(ROOT_GARBAGE),
+    get garbage() {
+      return {
+        objects: tree.retainedObjects(ROOT_GARBAGE) - 1,
+        bytes: tree.retainedBytes(ROOT_GARBAGE),
+      };
     },
     end,
     modules,
@@ -223,6 +230,7 @@ interface Followed {
   readonly edges: EdgeColumn;
   /** By node: index of its first edge. */
   readonly edgeStart: Uint32Array;
+  readonly onlyReferrer: Uint32Array;
   /** By node: the reference count of an object. */
   readonly counts: Uint32Array;
   readonly buffers: OwnedBuffers;
@@ -248,13 +256,21 @@ function followReferences(
   for (const node of running) {
     isRunning[node] = 1;
   }
+  const onlyReferrer = new Uint32Array(count);
+  const push = (to: NodeId) => {
+    if (onlyReferrer[to] === EXPECTED) {
+      onlyReferrer[to] = current;
+    } else {
+      edges.push(to);
+    }
+  };
   const references = new References(copy, layout, types, index, {
     edge:
       running.length === 0
-        ? (to) => edges.push(to)
+        ? push
         : (to) => {
             if (isRunning[to] === 0) {
-              edges.push(to);
+              push(to);
             }
           },
     owns: (buffer, bytes) => {
@@ -262,6 +278,8 @@ function followReferences(
       addAt(shallow, current, bytes);
     },
   });
+  const hasTensors = storages.ofTensor.size > 0;
+  expectReferrers(onlyReferrer, { end, type, room }, references);
   for (let node = FIRST_OBJECT; node < end; node++) {
     edgeStart[node] = edges.length;
     const row = type[node] ?? 0;
@@ -275,20 +293,45 @@ function followReferences(
     renewal?.visit(object, row, at);
     references.visit(object, row, room[node] ?? 0);
     room[node] = count; // how much room there is matters no more
-    const storage = storages.ofTensor.get(node);
+    const storage = hasTensors ? storages.ofTensor.get(node) : undefined;
     if (storage !== undefined) {
       edges.push(storage);
     }
   }
   edgeStart.fill(edges.length, end);
+  forgetExpected(onlyReferrer);
   for (const [row, data] of storages.addresses.entries()) {
     buffers.add(data, end + row);
   }
-  return { references, edges, edgeStart, counts: room, buffers };
+  return { references, edges, edgeStart, onlyReferrer, counts: room, buffers };
+}
+
+// Each loop over all nodes is a function of its own: V8 compiles a function again for each of its loops that runs for long.
+
+/** Marks the objects that refer to nothing and have one reference. */
+function expectReferrers(
+  onlyReferrer: Uint32Array,
+  { end, type, room }: Pick<Nodes, "end" | "type" | "room">,
+  references: References,
+): void {
+  for (let node = FIRST_OBJECT; node < end; node++) {
+    // Of an object that refers to nothing, `room` is its count.
+    if (room[node] === 1 && references.isWithout(type[node] ?? 0)) {
+      onlyReferrer[node] = EXPECTED;
+    }
+  }
+}
+
+function forgetExpected(onlyReferrer: Uint32Array): void {
+  for (let node = FIRST_OBJECT; node < onlyReferrer.length; node++) {
+    if (onlyReferrer[node] === EXPECTED) {
+      onlyReferrer[node] = 0;
+    }
+  }
 }
 
 /** `threads`: as in {@link ObjectGraph}. */
-function pathsFromRoots(graph: HeapGraph, threads: NodeId, spare?: Uint32Array): PathTree {
+function pathsFromRoots(graph: HeapGraph, threads: NodeId, spare: Uint32Array): PathTree {
   const registers = [threads, ...registersOf(graph)].filter((node) => node !== 0);
   return searchPaths(
     graph,

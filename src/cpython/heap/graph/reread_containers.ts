@@ -71,6 +71,9 @@ export class ContainerRenewal {
   #left: Bytes;
   #retries = MOST_RETRIES;
   #visits = MOST_CONTAINERS;
+  /** Of one container: its first words in the copy, and now. */
+  readonly #head = new Float64Array(ARRAY_HEAD_WORDS);
+  readonly #now = new Uint32Array(ARRAY_HEAD_WORDS * 2);
 
   constructor(
     readonly copy: HeapPages,
@@ -97,6 +100,45 @@ export class ContainerRenewal {
 
   /** Reads a container again. False if it no longer exists or is under construction. */
   renew(object: Address, type: TypeRow): boolean {
+    return this.#renewInPlace(object, type) || this.#renewMoved(object, type);
+  }
+
+  /** Reads the table again of a container that is as in the copy, as nearly all are. False if it is not. */
+  #renewInPlace(object: Address, type: TypeRow): boolean {
+    const { copy, layout, types } = this;
+    const { shape } = types.of(type);
+    const words = shape === SHAPE_NDARRAY ? ARRAY_HEAD_WORDS : HEAD_WORDS;
+    const at = copy.index(object);
+    const head = this.#head;
+    for (let n = 0; n < words; n++) {
+      head[n] = at < 0 ? 0 : wordAt(copy.words, at + n * 2);
+    }
+    const isThere = head[1] === types.of(type).address && isCount(float64At(head, 0), layout);
+    const table = isThere ? tableOf(copy, layout, shape, object, head) : null;
+    if (table === null || !(table.bytes < this.#left)) {
+      return false;
+    }
+    this.#left -= table.bytes;
+    copy.renew(table.address, table.bytes);
+    return (
+      this.#isUnchanged(object, words) &&
+      copy.index(table.address + table.bytes - 8) >= 0 &&
+      isFilled(copy, object, table)
+    );
+  }
+
+  /** Whether the first words of a container are now as in the copy, apart from its reference count. */
+  #isUnchanged(object: Address, words: number): boolean {
+    const now = new Uint8Array(this.#now.buffer, 0, words * 8);
+    let isSame = this.copy.source.readInto(object, now) === now.length;
+    for (let n = 1; n < words; n++) {
+      isSame &&= wordAt(this.#now, n * 2) === this.#head[n];
+    }
+    return isSame;
+  }
+
+  /** Reads the container and its table until they belong together. */
+  #renewMoved(object: Address, type: TypeRow): boolean {
     const { copy, layout, types } = this;
     const { source } = copy;
     const { shape } = types.of(type);
@@ -172,7 +214,14 @@ function largestContainers(
   row: Uint32Array,
 ): number[] {
   const found: { readonly n: number; readonly items: number }[] = [];
+  const mayCount = Uint8Array.from({ length: types.count }, (_, type) => {
+    const { shape } = types.of(type);
+    return shape === SHAPE_NDARRAY || (COUNT_AT[shape] ?? 0) > 0 ? 1 : 0;
+  });
   for (let n = 0; n < address.length; n++) {
+    if (mayCount[uint32At(row, n)] === 0) {
+      continue;
+    }
     const items = itemsOf(copy, types, float64At(address, n), uint32At(row, n));
     if (items >= FEWEST_ITEMS) {
       found.push({ n, items });

@@ -3,7 +3,7 @@
 import type { AddressRange } from "../../../linux/memory/memory.js";
 import { itemAt } from "../../../model/base/columns.js";
 import type { Address } from "../../../model/base/units.js";
-import type { HeapGraph, NodeId, SpareColumns } from "../../../model/heap/heap_graph.js";
+import type { HeapGraph, NodeId } from "../../../model/heap/heap_graph.js";
 import type { HeapPages } from "../memory/heap_pages.js";
 import { PAGE } from "../memory/page_directory.js";
 import { SHAPE_FRAME, SHAPE_MODULE, type TypeTable } from "../objects/type_table.js";
@@ -46,8 +46,8 @@ interface FoundPlaces {
 
 /**
  * The objects that each root refers to. Only objects with more references than the graph accounts for are
- * roots. Words on stacks and in variables are often stale, and only show where a reference may be. `spare`: columns by
- * node that are no longer needed.
+ * roots. Words on stacks and in variables are often stale, and only show where a reference may be. `known`: by node, how
+ * many edges lead to it, including those of the roots. `spare`: a column by node that is no longer needed.
  */
 export function findRoots(
   copy: HeapPages,
@@ -56,8 +56,8 @@ export function findRoots(
   edges: EdgeColumn,
   graph: HeapGraph,
   { end, counts, modules, stacks, frames, index }: FoundPlaces,
-): { readonly roots: NodeId[][]; readonly spare: SpareColumns } {
-  const { nodes } = graph;
+): { readonly roots: NodeId[][]; readonly known: Uint32Array; readonly spare: Uint32Array } {
+  const { nodes, onlyReferrer = new Uint32Array(nodes) } = graph;
   const place = new Uint8Array(nodes).fill(ROOT_NATIVE);
   const mark = (range: AddressRange, kind: number): void => {
     const from = edges.length;
@@ -73,11 +73,7 @@ export function findRoots(
   for (const range of stacks) {
     mark(range, ROOT_STACKS);
   }
-  const known = new Uint32Array(nodes);
-  for (let edge = 0; edge < edges.length; edge++) {
-    const to = edges.at(edge);
-    known[to] = (known[to] ?? 0) + 1;
-  }
+  const known = countEdges(nodes, edges.view());
   const roots: NodeId[][] = Array.from({ length: FIRST_OBJECT }, () => []);
   const reached = new Reached(graph);
   if (modules !== 0) {
@@ -97,7 +93,8 @@ export function findRoots(
   }
   for (let node = FIRST_OBJECT; node < end; node++) {
     const count = counts[node] ?? 0;
-    if (reached.has(node) && place[node] !== ROOT_STACKS) {
+    // The count of an object with an only referrer is explained.
+    if (onlyReferrer[node] !== 0 || (reached.has(node) && place[node] !== ROOT_STACKS)) {
       continue;
     }
     if (count > (known[node] ?? 0) || count >= LEAST_IMMORTAL) {
@@ -106,13 +103,36 @@ export function findRoots(
       reached.from(node);
     }
   }
+  roots[ROOT_GARBAGE] = garbageOf(nodes, onlyReferrer, reached);
+  for (const [kind, nodes] of roots.entries()) {
+    known[kind] = kind === ROOT ? 0 : 1;
+    for (const node of nodes) {
+      known[node] = (known[node] ?? 0) + 1;
+    }
+  }
+  return { roots, known, spare: reached.stack };
+}
+
+/** By node. */
+function countEdges(nodes: number, edgeTo: Uint32Array): Uint32Array {
+  const known = new Uint32Array(nodes);
+  for (let edge = 0; edge < edgeTo.length; edge++) {
+    const to = edgeTo[edge] ?? 0;
+    known[to] = (known[to] ?? 0) + 1;
+  }
+  return known;
+}
+
+/** Nodes that no root leads to, and that lead to all others of this kind. */
+function garbageOf(nodes: number, onlyReferrer: Uint32Array, reached: Reached): NodeId[] {
+  const garbage: NodeId[] = [];
   for (let node = FIRST_OBJECT; node < nodes; node++) {
-    if (!reached.has(node)) {
-      itemAt(roots, ROOT_GARBAGE).push(node);
+    if (onlyReferrer[node] === 0 && !reached.has(node)) {
+      garbage.push(node);
       reached.from(node);
     }
   }
-  return { roots, spare: [known, reached.stack] };
+  return garbage;
 }
 
 /** .data and .bss of everything that is loaded. */

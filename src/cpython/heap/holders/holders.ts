@@ -162,20 +162,13 @@ function retainerOf(
   holder: NodeId,
   nodes: readonly NodeId[],
 ): NodeId {
-  const { dominator } = objects.tree;
-  const keeps = (object: NodeId, node: NodeId) => {
-    let at = uint32At(dominator, node);
-    while (at !== 0 && at !== object) {
-      at = uint32At(dominator, at);
-    }
-    return at === object;
-  };
+  const { tree } = objects;
   const way = pathTo(objects.paths, holder);
   const found = way.findLast(
     (object, n) =>
       object >= FIRST_OBJECT &&
       !isNamespace(objects, names, object, way[n - 1] ?? 0) &&
-      nodes.filter((node) => keeps(object, node)).length * 2 >= nodes.length,
+      nodes.filter((node) => tree.dominates(object, node)).length * 2 >= nodes.length,
   );
   return found ?? holder;
 }

@@ -150,9 +150,12 @@ export class HeapWindows implements HeapPages {
       return;
     }
     this.#enterNew(start, end);
-    for (const block of this.#blocksIn(start, end)) {
-      const first = float64At(this.#start, block);
+    for (let first = start - (start % BLOCK); first < end; first += BLOCK) {
+      const block = this.#blockAt(first);
       const slot = this.#slot[block] ?? NOT_HELD;
+      if (block === 0) {
+        continue;
+      }
       if (slot >= 0) {
         this.#read(block, slot, Math.max(0, start - first), Math.min(BLOCK, end - first));
       } else if (!this.isLive) {
@@ -165,7 +168,11 @@ export class HeapWindows implements HeapPages {
     if (!this.isLive || bytes > LARGEST_KEPT) {
       return;
     }
-    for (const block of this.#blocksIn(start, start + bytes)) {
+    for (let first = start - (start % BLOCK); first < start + bytes; first += BLOCK) {
+      const block = this.#blockAt(first);
+      if (block === 0) {
+        continue;
+      }
       if (this.#kept >= this.#block.length * MOST_KEPT) {
         return;
       }
@@ -273,16 +280,6 @@ export class HeapWindows implements HeapPages {
         for (const range of this.source.resident(first, at)) {
           this.#enter(range.start, range.end);
         }
-      }
-    }
-  }
-
-  /** The known ones. */
-  *#blocksIn(start: Address, end: Address): Generator<number> {
-    for (let first = start - (start % BLOCK); first < end; first += BLOCK) {
-      const block = this.#blockAt(first);
-      if (block !== 0) {
-        yield block;
       }
     }
   }

@@ -159,6 +159,7 @@ export class HeapScan {
     } finally {
       found.count = 0;
       isScanning = false;
+      this.types.setNear(0, 0, words);
     }
     return this.figures;
   }
@@ -178,6 +179,7 @@ export class HeapScan {
       }
       at = Math.max(at, range.start);
       this.#load(at, part, resident, next);
+      this.types.setNear(found.base, this.#held, words);
       at = this.#scanWindow(at, region);
     }
   }

@@ -41,7 +41,11 @@ export function readWords(memory: Memory, address: Address, words: number): Floa
 
 function wordsOf(bytes: Uint8Array): Float64Array {
   const halves = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 2);
-  return Float64Array.from({ length: halves.length >>> 1 }, (_, word) => wordAt(halves, word * 2));
+  const words = new Float64Array(halves.length >>> 1);
+  for (let word = 0; word < words.length; word++) {
+    words[word] = wordAt(halves, word * 2);
+  }
+  return words;
 }
 
 /** Text of a str, truncated to `most` characters. */

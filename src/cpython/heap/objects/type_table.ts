@@ -149,6 +149,12 @@ export function refersToNothing(
   return isPlain && !managedDict && dictOffset === 0;
 }
 
+interface Near {
+  readonly start: Address;
+  readonly end: Address;
+  readonly words: Uint32Array;
+}
+
 export class TypeTable {
   readonly #types: TypeFacts[] = [];
   readonly #names: (TypeName | undefined)[] = [];
@@ -158,12 +164,19 @@ export class TypeTable {
   #rows = new Int32Array(this.#slots).fill(ABSENT);
   #used = 0;
   readonly #head = new Uint8Array(TYPE_HEAD_BYTES);
+  /** Memory that was just read, which most words that may be types point into. */
+  #near: Near = { start: 0, end: 0, words: new Uint32Array(0) };
   readonly #view = new DataView(this.#head.buffer);
 
   constructor(
     readonly memory: Memory,
     readonly layout: HeapLayout,
   ) {}
+
+  /** `words` are the contents of the memory from `start` to `end`, 0 where they were not read. */
+  setNear(start: Address, end: Address, words: Uint32Array): void {
+    this.#near = { start, end, words };
+  }
 
   /** The row of the type at an address given in halves; negative if there is none. */
   find(low: number, high: number): TypeRow {
@@ -257,6 +270,9 @@ export class TypeTable {
   /** Reads the memory at an address and, if it is a type, adds a row for it. */
   #inspect(address: Address, depth: number): TypeRow {
     const head = this.#head;
+    if (this.#isOtherNear(address)) {
+      return NOT_A_TYPE;
+    }
     if (depth > LONGEST_CHAIN || this.memory.readInto(address, head) < TYPE_HEAD_BYTES) {
       return NOT_A_TYPE;
     }
@@ -293,6 +309,21 @@ export class TypeTable {
     // `type` derives from `object`, whose type is `type`, so its base would lead back here.
     const baseRow = base === 0 || meta === address ? ABSENT : this.#find(base, depth);
     return this.#add(address, { flags, basicSize, itemSize, baseRow, dictOffset, weakOffset });
+  }
+
+  /** Whether the memory that was just read shows that no type is there, which costs no read. */
+  #isOtherNear(address: Address): boolean {
+    const { start, end, words } = this.#near;
+    if (address < start || address + TYPE_HEAD_BYTES > end) {
+      return false;
+    }
+    const at = (address - start) >>> 2;
+    const isKnown = words[at + 2] !== 0 || words[at + 3] !== 0;
+    const basicSize = words[at + 8] ?? 0;
+    return (
+      isKnown &&
+      (words[at + 43] !== 0 || words[at + 9] !== 0 || basicSize < 16 || basicSize >= LARGEST_BASIC)
+    );
   }
 
   /**
