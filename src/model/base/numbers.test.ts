@@ -77,6 +77,7 @@ describe("rates", () => {
     [-0.5 * MIB, "-0.50 MiB/h"],
     [-2048 * MIB, "-2,048 MiB/h"],
     [0, "0.00 MiB/h"],
+    [-1000, "0.00 MiB/h"],
   ])("growth of %d bytes an hour is %s", (rate, text) => expect(formatGrowth(rate)).toBe(text));
 
   it("have an interval unless its ends are printed as the rate is", () => {

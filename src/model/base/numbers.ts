@@ -53,15 +53,15 @@ export function formatSlopeInterval(slope: number, low: number, high: number): s
   return from === to && from === own ? own : `${own} (${from} to ${to})`;
 }
 
-/** Always in MiB/h, so that runs are easy to compare: "+12.0 MiB/h", "-2,048 MiB/h". */
+/** Always in MiB/h, so that runs are easy to compare: "+12.0 MiB/h", "-2,048 MiB/h"; what is printed as zero has no sign. */
 export function formatGrowth(bytesPerHour: number): string {
   if (!Number.isFinite(bytesPerHour)) {
     return NOT_A_NUMBER;
   }
   const mebibytes = Math.abs(bytesPerHour) / MEBIBYTE;
   const text = mebibytes >= 999.5 ? formatExactCount(mebibytes) : threeDigits(mebibytes);
-  const sign = bytesPerHour > 0 ? "+" : bytesPerHour < 0 ? "-" : "";
-  return `${sign}${text} MiB/h`;
+  const sign = bytesPerHour > 0 ? "+" : "-";
+  return `${Number(text) === 0 ? "" : sign}${text} MiB/h`;
 }
 
 /**

@@ -165,7 +165,8 @@ export const ENDPOINTS = route({
 export const VERDICTS = route({
   ...query,
   path: VERDICTS_PATH,
-  summary: "The verdicts of all instances that ran in a window: those that run first, then the fastest growing.",
+  summary:
+    "The verdicts of all instances that ran in a window: those that run first, then the fastest growing.",
   parameters: { ...WINDOW, kind: text("Only verdicts of this kind.") },
   answer: { json: "verdicts" },
 });
