@@ -101,7 +101,10 @@ describe("the answer", () => {
     const few = await answer({ top: "5" });
     expect(few.body.instances).toHaveLength(5);
     expect(few.body.otherInstances).toBe(7);
-    expect((await answer({ version: "8" })).body.instances).toEqual([]);
+    expect(await answer({ version: "8" })).toMatchObject({
+      status: 404,
+      body: { error: expect.stringMatching(/no process of shop has the version 8/) },
+    });
     expect((await answer({ top: "501" })).status).toBe(400);
     expect((await answer({ steps: "301" })).status).toBe(400);
     expect(await answer({ service: "nobody" })).toMatchObject({
