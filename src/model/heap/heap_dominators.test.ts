@@ -2,35 +2,8 @@ import { describe, expect, test } from "vitest";
 import { float64At, uint8At, uint32At } from "../base/columns.js";
 import { wholeNumbersFrom } from "../base/random.fixture.js";
 import { findDominators } from "./heap_dominators.js";
+import { graphOf, randomEdges } from "./heap_graph.fixture.js";
 import type { HeapGraph } from "./heap_graph.js";
-
-/** A graph from pairs; every node weighs its number plus one. */
-function graphOf(nodes: number, edges: readonly (readonly [number, number])[]): HeapGraph {
-  const edgeStart = new Uint32Array(nodes + 1);
-  for (const [from] of edges) {
-    edgeStart[from + 1] = uint32At(edgeStart, from + 1) + 1;
-  }
-  for (let n = 0; n < nodes; n++) {
-    edgeStart[n + 1] = uint32At(edgeStart, n + 1) + uint32At(edgeStart, n);
-  }
-  const next = edgeStart.slice();
-  const edgeTo = new Uint32Array(edges.length);
-  for (const [from, to] of edges) {
-    const at = uint32At(next, from);
-    edgeTo[at] = to;
-    next[from] = at + 1;
-  }
-  return {
-    nodes,
-    firstObject: 1,
-    address: new Float64Array(nodes),
-    type: new Uint32Array(nodes),
-    shallow: Float64Array.from({ length: nodes }, (_, n) => n + 1),
-    edgeStart,
-    edgeTo,
-    typeNames: [""],
-  };
-}
 
 function reachable({ nodes, edgeStart, edgeTo }: HeapGraph, without: number): Uint8Array {
   const seen = new Uint8Array(nodes);
@@ -67,10 +40,7 @@ describe("dominators", () => {
     const random = wholeNumbersFrom(7);
     for (let round = 0; round < 300; round++) {
       const nodes = 1 + random(40);
-      const edges = Array.from(
-        { length: random(nodes * (1 + (round % 5))) },
-        () => [random(nodes), random(nodes)] as const,
-      );
+      const edges = randomEdges(nodes, 1 + (round % 5), random);
       const graph = graphOf(nodes, edges);
       const tree = findDominators(graph);
       const reached = reachable(graph, -1);

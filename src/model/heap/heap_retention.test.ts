@@ -2,29 +2,10 @@ import { describe, expect, test } from "vitest";
 import { uint32At } from "../base/columns.js";
 import { wholeNumbersFrom } from "../base/random.fixture.js";
 import { findDominators } from "./heap_dominators.js";
+import { type Edge, graphOf, randomEdges } from "./heap_graph.fixture.js";
 import type { HeapGraph } from "./heap_graph.js";
 import { searchPaths } from "./heap_paths.js";
 import { Retention } from "./heap_retention.js";
-
-type Edge = readonly [from: number, to: number];
-
-/** Every node weighs its number plus one. */
-function graphOf(nodes: number, edges: readonly Edge[]): HeapGraph {
-  const sorted = [...edges].sort(([a], [b]) => a - b);
-  return {
-    nodes,
-    firstObject: 1,
-    address: new Float64Array(nodes),
-    type: new Uint32Array(nodes),
-    shallow: Float64Array.from({ length: nodes }, (_, n) => n + 1),
-    edgeStart: Uint32Array.from(
-      { length: nodes + 1 },
-      (_, n) => sorted.filter(([from]) => from < n).length,
-    ),
-    edgeTo: Uint32Array.from(sorted, ([, to]) => to),
-    typeNames: [""],
-  };
-}
 
 /** The same graph; the only reference to a node that refers to nothing is no edge. */
 function withoutSingles(nodes: number, edges: readonly Edge[]): HeapGraph {
@@ -62,10 +43,7 @@ describe("retention", () => {
     const random = wholeNumbersFrom(11);
     for (let round = 0; round < 300; round++) {
       const nodes = 2 + random(30);
-      const edges = Array.from(
-        { length: random(nodes * (1 + (round % 5))) },
-        () => [random(nodes), random(nodes)] as const,
-      );
+      const edges = randomEdges(nodes, 1 + (round % 5), random);
       const tree = findDominators(graphOf(nodes, edges));
       for (const graph of [graphOf(nodes, edges), withoutSingles(nodes, edges)]) {
         const same = findDominators(graph);
