@@ -1,4 +1,4 @@
-/** What the server refuses is not requested again by itself: the same request would be refused again. */
+/** A page does not repeat a request that the server has refused, because it would be refused again. */
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { SERVICE_PATH, SERVICES_PATH } from "../../src/model/wire/services.js";

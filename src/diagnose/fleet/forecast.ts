@@ -2,12 +2,12 @@
  * Time to the limit of each running process, at the growth of its group, or at its own where that certainly differs: an
  * instance with half of the requests may leak half as fast.
  */
-import type { Millis, TimeMs } from "../../model/base/units.js";
+import type { TimeMs } from "../../model/base/units.js";
 import type { FleetForecastJson } from "../../model/documents/fleet_diagnosis_document.js";
 import { mannKendall } from "../series/mann_kendall.js";
 import { median, theilSen } from "../series/trend.js";
 import type { Unloaded } from "./curves/load_removal.js";
-import { LEAST_LASTING_MS } from "./growth/group_growth.js";
+import { type GroupGrowth, LEAST_LASTING_MS } from "./growth/group_growth.js";
 
 /** The last readings, whose median is the level. */
 const LAST = 5;
@@ -17,17 +17,12 @@ const LEAST_OF_WINDOW = 0.5;
 /** Of the variance: an interval of 99.7 %, because there are many instances. */
 const WIDER = 2.3;
 
-/** Bytes per ms, and the ends of its interval. */
-interface Rate {
-  readonly rate: number;
-  readonly low: number;
-  readonly high: number;
-}
+type Rate = Pick<GroupGrowth, "rate" | "low" | "high">;
 
-/** `windowMs`: what the group's rate is of. The first to reach its limit is first; processes without a limit are left out. */
+/** `windowMs`: the window in which the group's rate was seen. The first to reach its limit is first; processes without a limit are left out. */
 export function forecasts(
   lives: readonly Unloaded[],
-  group: Rate & { readonly windowMs: Millis },
+  group: Rate & Pick<GroupGrowth, "windowMs">,
   endMs: TimeMs,
 ): FleetForecastJson[] {
   return lives
@@ -47,10 +42,10 @@ export function forecasts(
     .sort((a, b) => a.msToLimit - b.msToLimit);
 }
 
-/** null: it may well be that of the group, or too little was seen of it. */
+/** The growth of this process alone; null if it may be that of the group, or if the process was seen for too short a time. */
 function ownRate(
   { rss: { times, values } }: Unloaded,
-  { rate, windowMs }: { readonly rate: number; readonly windowMs: Millis },
+  { rate, windowMs }: Pick<GroupGrowth, "rate" | "windowMs">,
   endMs: TimeMs,
 ): Rate | null {
   const startMs = endMs - windowMs;

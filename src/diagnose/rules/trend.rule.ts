@@ -199,7 +199,7 @@ function stillRises({ total, windowMs, evidence }: Observations): boolean {
   );
 }
 
-/** The length of a window in which this rise counts, if it goes on. */
+/** How long a window has to be for this rise to count, if it goes on. */
 function neededFor({ low, level }: TotalGrowth): Millis {
   const lengths = [2, 5, 10, 30, 60].map((minutes) => minutes * MINUTE_MS);
   const counts = (lengthMs: Millis) => {

@@ -2,39 +2,20 @@ import { describe, expect, test } from "vitest";
 import { float64At, uint8At, uint32At } from "../base/columns.js";
 import { wholeNumbersFrom } from "../base/random.fixture.js";
 import { findDominators } from "./heap_dominators.js";
+import { type Edge, graphOf } from "./heap_graph.fixture.js";
 import type { HeapGraph } from "./heap_graph.js";
 import { type CutTree, cutTree, TreeKind } from "./heap_tree.js";
 
 const FIRST_OBJECT = 3;
 
 /** Nodes of `types` types (two of them of one name) that weigh their number; edges as pairs. */
-function graphOf(
-  nodes: number,
-  edges: readonly (readonly [number, number])[],
-  types = 4,
-): HeapGraph {
-  const edgeStart = new Uint32Array(nodes + 1);
-  for (const [from] of edges) {
-    edgeStart[from + 1] = uint32At(edgeStart, from + 1) + 1;
-  }
-  for (let n = 0; n < nodes; n++) {
-    edgeStart[n + 1] = uint32At(edgeStart, n + 1) + uint32At(edgeStart, n);
-  }
-  const next = edgeStart.slice();
-  const edgeTo = new Uint32Array(edges.length);
-  for (const [from, to] of edges) {
-    const at = uint32At(next, from);
-    edgeTo[at] = to;
-    next[from] = at + 1;
-  }
+function typedGraphOf(nodes: number, edges: readonly Edge[], types = 4): HeapGraph {
   return {
-    nodes,
+    ...graphOf(nodes, edges),
     firstObject: FIRST_OBJECT,
     address: Float64Array.from({ length: nodes }, (_, n) => 4096 + n * 16),
     type: Uint32Array.from({ length: nodes }, (_, n) => n % types),
     shallow: Float64Array.from({ length: nodes }, (_, n) => (n < FIRST_OBJECT ? 0 : n)),
-    edgeStart,
-    edgeTo,
     typeNames: Array.from({ length: types }, (_, type) => `type ${type % 3}`),
   };
 }
@@ -61,7 +42,7 @@ describe("cutting a dominator tree", () => {
         [0, 2],
         ...Array.from({ length: random(nodes * 2) }, () => [random(nodes), random(nodes)]),
       ] as [number, number][];
-      const graph = graphOf(nodes, edges);
+      const graph = typedGraphOf(nodes, edges);
       const tree = findDominators(graph);
       const bounds = {
         nodes: random(30),
@@ -114,7 +95,7 @@ describe("cutting a dominator tree", () => {
       ...Array.from({ length: chain - 1 }, (_, n) => [FIRST_OBJECT + n, FIRST_OBJECT + n + 1]),
       ...Array.from({ length: wide }, (_, n) => [1, last + n]),
     ] as [number, number][];
-    const graph = graphOf(last + wide, edges);
+    const graph = typedGraphOf(last + wide, edges);
     const cut = cutTree(graph, findDominators(graph), {
       nodes: 100,
       levels: 20,
@@ -137,7 +118,7 @@ describe("cutting a dominator tree", () => {
       [1, FIRST_OBJECT],
       ...Array.from({ length: many }, (_, n) => [FIRST_OBJECT, FIRST_OBJECT + 1 + n]),
     ] as [number, number][];
-    const graph = graphOf(FIRST_OBJECT + 1 + many, edges, 1);
+    const graph = typedGraphOf(FIRST_OBJECT + 1 + many, edges, 1);
     graph.shallow.fill(32);
     const cut = cutTree(graph, findDominators(graph));
     expect([...cut.kind]).toEqual([

@@ -1,10 +1,10 @@
 /**
- * Peaks between two readings of a tree's RSS. The kernel keeps the highest RSS of each process, so a mark that has risen since
- * the reading before shows a peak that no reading of the tree did. It is stored as a metric of the recorded program,
+ * Peaks between two readings of a tree's RSS. The kernel keeps the highest RSS of each process (its mark), so a mark that has
+ * risen since the reading before shows a peak that is in no reading. It is stored as a metric of the recorded program,
  * {@link UNREAD_PEAK}, at the time of the reading that shows it.
  *
  * A mark covers one process, so the peak of several processes is larger than what is stored. The first mark of a process
- * that began before its recording is of an unknown time, and shows nothing.
+ * that began before its recording may be of any time before, so it shows nothing.
  */
 import type { Bytes, TimeMs } from "../../model/base/units.js";
 

@@ -11,8 +11,8 @@ const HOUR_MS: Millis = 3_600_000;
 const READ = ["treeRssBytes", UNREAD_PEAK, "treePssBytes", "cgroupUsageBytes", "cgroupLimitBytes"];
 
 /**
- * In the order of `services`. Peaks are those of RSS without what was counted more than once at the last reading of PSS:
- * pages that a program and its child processes share. A peak adds to those pages at most as it adds to RSS.
+ * In the order of `services`. Peaks are those of RSS, less the pages that a program and its child processes share. How many
+ * bytes these are is known from the last reading of PSS; where RSS has fallen since, they have fallen by the same factor.
  */
 export async function fleetPeaks(
   database: RowReader,
