@@ -3,6 +3,10 @@
  * and each run is compared with the plain run just before it.
  *
  *   npm run bench -- overhead [--minutes 15] [--pairs 5] [--only WORKLOAD,...] [--tools "tidemark;scalene"]
+ *     [--repeat 1,5]
+ *
+ * `--repeat 1,5,30` runs each workload that often in one process, under Tidemark alone: a short program bears the cost of
+ * the agent's start, a long one does not. Each length has a row of its own.
  *
  * The program's own CPU time is the kernel's account of the interpreter process and its children
  * (measure.py, inside the tool); what the tool spends outside it (Tidemark's recorder) is the account
@@ -22,13 +26,15 @@ import { SetupError } from "../scripts/command.mjs";
 import { benchPython } from "./environment.mjs";
 import { describeMachine } from "./machine.mjs";
 import { markdownTable, writeResults } from "./results.mjs";
-import { formatRatio, mean, overall, ratioWithInterval } from "./statistics.mjs";
+import { formatRatio, mean, median, overall, ratioWithInterval } from "./statistics.mjs";
 import { toolNames, tools } from "./tools.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const resultsFile = join(here, "results/overhead.json");
 /** Some peers hang on some programs; after two failures in a row the tool is skipped. */
 const RUN_TIMEOUT_MS = 60_000;
+/** For each repetition; longer than any of them takes plain. */
+const REPETITION_TIMEOUT_MS = 10_000;
 /** Minimum number of our own pairs, however long they take. */
 const LEAST_PAIRS = 3;
 const workloads = [
@@ -55,6 +61,7 @@ const { values: options } = parseArgs({
     pairs: { type: "string", default: "5" },
     only: { type: "string" },
     tools: { type: "string" },
+    repeat: { type: "string", default: "1" },
   },
 });
 const chosenTools = toolNames(options.tools);
@@ -83,16 +90,17 @@ const environment = {
 /**
  * @param {string[]} command
  * @param {string} [innerFile] where a measure.py inside wrote
+ * @param {number} [times] how often the workload runs
  * @returns {{cpu: number, wall: number, whole: number} | null} null: the command failed
  */
-function once(command, innerFile) {
+function once(command, innerFile, times = 1) {
   const outer = join(scratch, "outer.json");
   const result = spawnSync(python, [join(here, "measure.py"), outer, ...command], {
     env: environment,
     cwd: scratch,
     stdio: ["ignore", "ignore", "pipe"],
     encoding: "utf8",
-    timeout: RUN_TIMEOUT_MS,
+    timeout: RUN_TIMEOUT_MS + (times - 1) * REPETITION_TIMEOUT_MS,
   });
   if (result.status !== 0) {
     console.error(
@@ -105,7 +113,10 @@ function once(command, innerFile) {
   return { cpu: inner.cpuSeconds, wall: inner.wallSeconds, whole: whole.cpuSeconds };
 }
 
-/** @typedef {{cpu: number[], wall: number[], besideSeconds: number[]}} Ratios one entry per pair */
+/**
+ * One entry per pair. plainSeconds: CPU time of the plain runs; older results have none.
+ * @typedef {{cpu: number[], wall: number[], besideSeconds: number[], plainSeconds?: number[]}} Ratios
+ */
 /** @typedef {{measured: string, atMs?: number, ratios: Record<string, Ratios>}} Result ratios by workload */
 /** @type {Record<string, Result>} by tool */
 const results = existsSync(resultsFile) ? JSON.parse(readFileSync(resultsFile, "utf8")) : {};
@@ -114,7 +125,10 @@ const endMs = Date.now() + Number(options.minutes) * 60_000;
 /** @type {Map<string, number>} runs in a row that failed, by tool */
 const failures = new Map();
 
-const ours = chosenTools.filter(isOurs);
+/** Rows of our own tools: each tool, with each number of repetitions. */
+const ours = chosenTools
+  .filter(isOurs)
+  .flatMap((tool) => options.repeat.split(",").map((times) => rowName(tool, Number(times))));
 for (const workload of chosenWorkloads) {
   once([python, scriptOf(workload)]); // files into the page cache
 }
@@ -155,12 +169,23 @@ rmSync(scratch, { recursive: true, force: true });
 
 /** Time reserved for the peers: half of the total. */
 function reserveMs() {
-  return chosenTools.length > ours.length ? Number(options.minutes) * 30_000 : 0;
+  return chosenTools.some((tool) => !isOurs(tool)) ? Number(options.minutes) * 30_000 : 0;
 }
 
 /** @returns {Result} */
 function newResult() {
   return { measured, atMs: Date.now(), ratios: {} };
+}
+
+/** @param {string} tool @param {number} times in one process */
+function rowName(tool, times) {
+  return times === 1 ? tool : `${tool}, ${times} times`;
+}
+
+/** The inverse of {@link rowName}. @param {string} row */
+function toolAndTimes(row) {
+  const [, tool = row, times = "1"] = /^(.*), (\d+) times$/.exec(row) ?? [];
+  return { tool, times: Number(times) };
 }
 
 /** @param {string} workload */
@@ -169,32 +194,35 @@ function scriptOf(workload) {
 }
 
 /**
- * One plain run and one under the tool; adds the ratios to the tool's.
- * @param {string} tool
+ * One plain run and one under the tool; adds the ratios to the row's.
+ * @param {string} row
  * @param {string} workload
  * @param {Result} result
  */
-function measurePair(tool, workload, result) {
-  if ((failures.get(tool) ?? 0) >= 2) {
+function measurePair(row, workload, result) {
+  const { tool, times } = toolAndTimes(row);
+  if ((failures.get(row) ?? 0) >= 2) {
     return;
   }
   const script = scriptOf(workload);
   const innerFile = join(scratch, "inner.json");
-  const inner = [python, join(here, "measure.py"), innerFile, python, script];
+  const repeated = times === 1 ? [script] : [join(here, "repeat.py"), `${times}`, script];
+  const inner = [python, join(here, "measure.py"), innerFile, python, ...repeated];
   // Both runs of our pairs are inside measure.py; for a peer, the cost is that of the whole command.
   const own = isOurs(tool);
-  const plain = own ? once(inner, innerFile) : once([python, script]);
+  const plain = own ? once(inner, innerFile, times) : once([python, script]);
   const command = tools[tool]({ python, script, inner, scratch });
-  const watched = once(command, own ? innerFile : undefined);
-  failures.set(tool, watched ? 0 : (failures.get(tool) ?? 0) + 1);
+  const watched = once(command, own ? innerFile : undefined, times);
+  failures.set(row, watched ? 0 : (failures.get(row) ?? 0) + 1);
   if (!plain || !watched) {
     return;
   }
-  result.ratios[workload] ??= { cpu: [], wall: [], besideSeconds: [] };
+  result.ratios[workload] ??= { cpu: [], wall: [], besideSeconds: [], plainSeconds: [] };
   const ratios = result.ratios[workload];
   ratios.cpu.push(watched.cpu / plain.cpu);
   ratios.wall.push(watched.wall / plain.wall);
   ratios.besideSeconds.push(own ? watched.whole - watched.cpu : 0);
+  ratios.plainSeconds?.push(plain.cpu);
 }
 
 /** @param {string} what @param {string[]} of @param {Record<string, Result>} from */
@@ -218,19 +246,20 @@ function cpuRatio(tool, workload) {
   return ratios ? formatRatio(ratioWithInterval(ratios.cpu)) : "failed";
 }
 
-/** @param {string} tool @returns {string[] | null} null: not measured */
+/** @param {string} tool as in the results @returns {string[]} */
 function rowOf(tool) {
-  if (!results[tool]) {
-    return null;
-  }
-  const ordinary = Object.entries(results[tool].ratios).filter(([name]) => !micro.has(name));
+  const ordinary = Object.entries(results[tool]?.ratios ?? {}).filter(([name]) => !micro.has(name));
   if (ordinary.length === 0) {
-    return [tool, "failed", "failed", ...[...micro].map(() => "failed"), "", "0", "0"];
+    return [tool, "", "failed", "failed", "", ...[...micro].map(() => "failed"), "", "0", "0"];
   }
+  const each = ordinary.map(([, ratios]) => ratioWithInterval(ratios.cpu));
+  const seconds = ordinary.flatMap(([, { plainSeconds = [] }]) => plainSeconds);
   const beside = ordinary.flatMap(([, ratios]) => ratios.besideSeconds);
   return [
     tool,
-    formatRatio(overall(ordinary.map(([, ratios]) => ratioWithInterval(ratios.cpu)))),
+    seconds.length > 0 ? `${median(seconds).toFixed(1)} s` : "",
+    formatRatio(overall(each)),
+    Math.max(...each.map(({ ratio }) => ratio)).toFixed(3),
     formatRatio(overall(ordinary.map(([, ratios]) => ratioWithInterval(ratios.wall)))),
     ...[...micro].map((workload) => cpuRatio(tool, workload)),
     isOurs(tool) ? `${mean(beside).toFixed(2)} s a run` : "in the program",
@@ -239,7 +268,9 @@ function rowOf(tool) {
   ];
 }
 
-const shown = Object.keys(tools).filter((tool) => rowOf(tool) !== null);
+const shown = Object.keys(tools)
+  .flatMap((tool) => Object.keys(results).filter((row) => toolAndTimes(row).tool === tool))
+  .sort((a, b) => Number(isOurs(b)) - Number(isOurs(a)));
 const markdown = `## Overhead
 
 \`npm run bench -- overhead\`. CPU and wall time are ratios to the plain run just before: the geometric mean over the
@@ -250,14 +281,16 @@ A run that has not ended after ${RUN_TIMEOUT_MS / 1000} s counts as failed; afte
 ${markdownTable(
   [
     "tool",
+    "plain run, median",
     "CPU",
+    "the worst workload",
     "wall",
     ...[...micro].map((name) => `CPU, ${name}`),
     "recorder's CPU",
     "workloads",
     "pairs",
   ],
-  shown.map((tool) => rowOf(tool) ?? []),
+  shown.map(rowOf),
 )}
 
 CPU ratio by workload:

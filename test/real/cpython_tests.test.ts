@@ -109,6 +109,8 @@ describe
   .skipIf(tested.length === 0)
   .each(tested.map((interpreter) => [interpreter.version, interpreter] as const))(
   "Python %s",
+  // Most of these tests wait, so that several modules fit on two cores.
+  { concurrent: isLong },
   (_version, interpreter) => {
     const folder = testsOf(interpreter) ?? "";
     const present = modules

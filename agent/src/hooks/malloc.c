@@ -1,6 +1,6 @@
 /* malloc.c - malloc and its family in front of the program's allocator.
  *
- * The hot path is one subtraction and a jump; free() reads one byte and jumps. Everything else follows
+ * The hot path is one subtraction and a jump; free() reads one bit and jumps. Everything else follows
  * tm_spend() and tm_maybe_sampled(). A sampled allocation is recorded after the real one succeeded. A sampled
  * address is removed before the real free, because the allocator may hand it out again at once.
  *

@@ -25,7 +25,6 @@
 #include "core/system.h"
 #include "hooks/hooks.h"
 #include "period/period.h"
-#include "sampling/lifecycle.h"
 #include "sampling/sampling.h"
 #include "segment/sections.h"
 #include "stacks/stack.h"

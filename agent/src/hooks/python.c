@@ -30,15 +30,21 @@
 /* Everything but the hot path is in separate functions (noinline), so that the
  * hot path saves no register: a compare, a subtraction, a jump. */
 
-/* Before a block that malloc serves. Where another tool has covered our malloc, only this and sample() notice that
- * the tool has left. The check is as rare as the samples would be. */
-static void check_covered(size_t size)
+static __attribute__((noinline)) void check_still_covered(size_t size)
 {
-    if (TM_LIKELY(!tm_covered()) || !tm_spend(size))
+    if (!tm_spend(size))
         return;
     tm_check_covered();
     if (tm_covered() && tm_enter(size)) /* puts the thread off until the next check */
         tm_leave();
+}
+
+/* Before a block that malloc serves. Where another tool has covered our malloc, only this and sample() notice that
+ * the tool has left. The check is as rare as the samples would be. */
+static inline void check_covered(size_t size)
+{
+    if (TM_UNLIKELY(tm_covered()))
+        check_still_covered(size);
 }
 
 static __attribute__((noinline)) void *python_malloc(const struct tm_python_record *covered, void *context, size_t size)

@@ -24,6 +24,7 @@
 #include "process/loader.h"
 #include "process/objects.h"
 #include "sampling/lifecycle.h"
+#include "sampling/sampling.h"
 #include "segment/sections.h"
 #include "slots/slots.h"
 
@@ -31,7 +32,6 @@ static struct {
     uintptr_t object;    /* where the interpreter's object starts */
     uintptr_t *malloc, *free; /* its slots; NULL: it has none */
     uintptr_t judged;    /* (atomic) a stranger in its slot of free, called before */
-    uint32_t is_covered; /* (atomic) */
     uint32_t was_ours;   /* (atomic) its slot of free has contained ours, and no tool has covered us since */
 } watched;
 
@@ -50,15 +50,10 @@ void tm_cover_begin(void)
 {
     watched.malloc = watched.free = NULL;
     __atomic_store_n(&watched.judged, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&watched.is_covered, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&tm_is_covered, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&watched.was_ours, 0, __ATOMIC_RELAXED);
     if (tm_is_loaded_late())
         tm_each_object(find_slots, NULL);
-}
-
-int tm_covered(void)
-{
-    return (int)__atomic_load_n(&watched.is_covered, __ATOMIC_RELAXED);
 }
 
 struct reading {
@@ -116,7 +111,7 @@ static void judge(const struct reading *reading)
 {
     if (__atomic_exchange_n(&watched.judged, reading->free, __ATOMIC_RELAXED) == reading->free || reaches_us(reading))
         return;
-    __atomic_store_n(&watched.is_covered, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&tm_is_covered, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&watched.was_ours, 0, __ATOMIC_RELAXED);
     tm_set_limit(TM_LIMIT_COVERED);
     end_all();
@@ -139,7 +134,7 @@ static void check(void)
         watched.free = NULL; /* unloaded */
     } else if (reading.free == (uintptr_t)hook->ours) {
         __atomic_store_n(&watched.judged, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&watched.is_covered, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&tm_is_covered, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&watched.was_ours, 1, __ATOMIC_RELAXED);
     } else if (!has_left) {
         judge(&reading);

@@ -26,7 +26,9 @@
 #define LIVE_BOUND (TM_LIVE_COUNT / 4 * 3)
 #define STEADY_READS 1000
 
-uint8_t tm_filter[TM_FILTER_SLOTS] TM_WIPED;
+uint64_t tm_filter[TM_FILTER_SLOTS / 64] TM_WIPED;
+/* Live samples of each slot of the filter. Only the slow path reads them. */
+static uint8_t filter_counts[TM_FILTER_SLOTS] TM_WIPED;
 static uint64_t index_entries[INDEX_SIZE] TM_WIPED;
 static uint16_t free_slots[TM_LIVE_COUNT] TM_WIPED;
 
@@ -143,16 +145,19 @@ static void index_remove(uint32_t hole)
 /* 255 means "255 or more" and stays: a false hit costs a lookup, a missed one reports a false leak. */
 static void filter_add(uintptr_t address)
 {
-    uint8_t *slot = &tm_filter[tm_filter_slot((void *)address)];
-    if (*slot != 255)
-        __atomic_store_n(slot, (uint8_t)(*slot + 1), __ATOMIC_RELAXED);
+    size_t slot = tm_filter_slot((void *)address);
+    uint64_t *bits = &tm_filter[slot / 64];
+    filter_counts[slot] += filter_counts[slot] != 255;
+    __atomic_store_n(bits, *bits | 1ull << slot % 64, __ATOMIC_RELAXED);
 }
 
 static void filter_remove(uintptr_t address)
 {
-    uint8_t *slot = &tm_filter[tm_filter_slot((void *)address)];
-    if (*slot != 255 && *slot != 0)
-        __atomic_store_n(slot, (uint8_t)(*slot - 1), __ATOMIC_RELAXED);
+    size_t slot = tm_filter_slot((void *)address);
+    uint64_t *bits = &tm_filter[slot / 64];
+    if (filter_counts[slot] == 255 || filter_counts[slot] == 0 || --filter_counts[slot] != 0)
+        return;
+    __atomic_store_n(bits, *bits & ~(1ull << slot % 64), __ATOMIC_RELAXED);
 }
 
 /* ---- records -------------------------------------------------------------------------------- */

@@ -9,9 +9,10 @@
 
 /* ---- filter: may this address be a sample? ------------------------------------------ */
 
-extern uint8_t tm_filter[TM_FILTER_SLOTS] __attribute__((visibility("hidden")));
+/* One bit for each slot. A cache line of it stands for 8 KiB of neighbouring addresses, and all of it fits into the second level
+ * of the cache, because every free reads it. */
+extern uint64_t tm_filter[TM_FILTER_SLOTS / 64] __attribute__((visibility("hidden")));
 
-/* Neighbouring addresses share a cache line, so the program's working set maps to few lines of the filter. */
 static inline size_t tm_filter_slot(const void *address)
 {
     return ((uintptr_t)address >> 4) & (TM_FILTER_SLOTS - 1);
@@ -19,7 +20,8 @@ static inline size_t tm_filter_slot(const void *address)
 
 static inline int tm_maybe_sampled(const void *address)
 {
-    return __atomic_load_n(&tm_filter[tm_filter_slot(address)], __ATOMIC_RELAXED) != 0;
+    size_t slot = tm_filter_slot(address);
+    return __atomic_load_n(&tm_filter[slot / 64], __ATOMIC_RELAXED) >> slot % 64 & 1;
 }
 
 /* ---- live.c ----------------------------------------------------------------------- */

@@ -16,7 +16,6 @@
 #include "live/site.h"
 #include "period/period.h"
 #include "python/python.h"
-#include "sampling/lifecycle.h"
 #include "sampling/sampling.h"
 #include "segment/intern.h"
 #include "segment/pool.h"

@@ -13,8 +13,6 @@ void tm_finish_leaving(void);
 /* Checks from time to time which objects have been loaded since, and whether Python's hooks are still set;
  * on the slow path, not locked. */
 void tm_check_objects(uint64_t now_ms);
-/* Non-zero while another tool's functions have replaced ours, so that nothing may be sampled. */
-int tm_covered(void);
 /* Checks whether another tool's functions have replaced ours. Called where the interpreter might itself
  * call malloc() or free(), and where no thread's lock is held. */
 void tm_check_covered(void);

@@ -24,6 +24,8 @@
 #include "segment/sections.h"
 #include "stacks/stack.h"
 
+uint32_t tm_is_covered;
+
 void tm_adopt_thread(void)
 {
     struct tm_thread_state *thread = &tm_own_thread;
@@ -43,6 +45,18 @@ static void draw_next(struct tm_thread_state *thread)
     tm_begin_gap(thread, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
 }
 
+/* Whether `unit`, random in (0, 1], is at most p(coarser)/p(finer). With x = s/finer, this ratio lies between finer/coarser and
+ * finer/coarser / (1 - x/2), which decides for most small sizes without an exponential. */
+static int is_kept(double unit, double bytes, double finer, double coarser)
+{
+    double ratio = finer / coarser, half = bytes / finer / 2;
+    if (unit <= ratio)
+        return 1;
+    if (half < 1 && unit * (1 - half) > ratio)
+        return 0;
+    return unit * tm_chance(bytes, finer) <= tm_chance(bytes, coarser);
+}
+
 /* The gap was drawn with the thread's period, and ended in an allocation of this size. If the period of the
  * allocation is coarser now, the sample is kept with probability p(coarser)/p(then). This is decided before the
  * allocation is made. */
@@ -51,9 +65,9 @@ static int stays(struct tm_thread_state *thread, uint64_t bytes)
     uint64_t period = tm_period_of(bytes, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
     if (period <= thread->period)
         return 1;
-    double before = tm_chance((double)bytes, (double)thread->period), after = tm_chance((double)bytes, (double)period);
+    double then = (double)thread->period;
     thread->period = period;
-    if (tm_random_unit(thread) * before <= after)
+    if (is_kept(tm_random_unit(thread), (double)bytes, then, (double)period))
         return 1;
     if (!tm_is_large(bytes))
         tm_control_thinned();
@@ -190,10 +204,9 @@ static void commit(const struct tm_captured *captured, void *data)
     /* The period has risen since the decision to sample: decide once more. */
     double now_in_force = (double)tm_period_of(sampled->bytes, tm_core.period);
     if (now_in_force > sampled->period) {
-        double before = tm_chance((double)sampled->bytes, sampled->period);
-        double after = tm_chance((double)sampled->bytes, now_in_force);
+        double then = sampled->period;
         sampled->period = now_in_force;
-        if (tm_random_unit(&tm_own_thread) * before > after)
+        if (!is_kept(tm_random_unit(&tm_own_thread), (double)sampled->bytes, then, now_in_force))
             return;
     }
     if (!write_sample(sampled, captured))

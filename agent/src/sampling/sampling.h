@@ -24,6 +24,12 @@ void tm_leave(void);
 void tm_turn_off(const char *why);
 /* Makes the thread's state belong to this image; not locked. */
 void tm_adopt_thread(void);
+/* Non-zero while another tool's functions have replaced ours, so that nothing may be sampled; tm_check_covered() decides it. */
+extern uint32_t tm_is_covered __attribute__((visibility("hidden"))); /* (atomic) */
+static inline int tm_covered(void)
+{
+    return (int)__atomic_load_n(&tm_is_covered, __ATOMIC_RELAXED);
+}
 
 /* ---- release.c -------------------------------------------------------------------- */
 

@@ -24,7 +24,7 @@
  * holder socket.socket made=serve held=40 path=app>pool       of open files, sockets or threads, and what
  * creates them
  *     collector off
- *     ledgers 3s 6s 12s 24s                      when ledgers were read; default: at every poll
+ *     ledgers 3s 6s 12s 24s                      when ledgers and private memory were read; default: at every poll
  *     census app.Session 5 + 0.1/s               MiB of a type
  *     censuses 4s 30s                            when types were counted; default: every four seconds
  *
@@ -49,6 +49,7 @@ const POLL_MS = 250;
 const CENSUS_MS = 4000;
 const COHORTS = 16;
 const COUNTS = new Set<string>(["threads", "openFiles", "openSockets", "children"]);
+const RARELY_READ = /^(?:ledger\..*|ussBytes|pssBytes)$/;
 const DEVICE_COUNT = /^gpu\.\d+\.(?:outOfMemory|allocationRetries|fragmentationRatio)$/;
 
 type Course = (ms: Millis) => number;
@@ -202,7 +203,7 @@ function processOf(
   ledgersMs: readonly Millis[] | null,
 ): Omit<ProcessEvidence, "startedMs"> {
   const wasRead = (metric: Metric, ms: Millis) =>
-    ledgersMs === null || !metric.startsWith("ledger.") || ledgersMs.includes(ms);
+    ledgersMs === null || !RARELY_READ.test(metric) || ledgersMs.includes(ms);
   const times = Array.from({ length: Math.floor(spanMs / POLL_MS) }, (_, i) => i * POLL_MS);
   const withDefault = new Map(metrics);
   const anon = metrics.get("anonRssBytes") ?? (() => 50 * MIB);

@@ -1,4 +1,5 @@
 import { formatBytesBriefly, formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
+import type { Bytes, TimeMs } from "../../model/base/units.js";
 import { readersInChildren, sharedAtFork } from "../causes/shared_at_fork.js";
 import { isLarge, type ProcessObservation } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
@@ -9,6 +10,12 @@ import { type Rule, silent } from "./rule.js";
 /** The most that a child's RSS may gain, as a share of its private-memory gain. More is newly allocated memory. */
 const MOST_OF_OWN = 0.5;
 const SMALLEST_PRIVATE_BYTES = 5_000_000;
+/** Of the child's RSS, by the end of the window. */
+const SMALLEST_PRIVATE_SHARE = 0.05;
+/** It goes on if it rose between the last two readings at least at this share of its mean rate. At most so many times the
+ * time between the first and the last reading are taken into account. */
+const LEAST_LAST_STEP = 0.5;
+const LONGEST_REST = 3;
 
 /**
  * Pages shared by a fork become private in the children: their private memory grows, but neither their RSS nor
@@ -22,7 +29,8 @@ export const copyOnWrite: Rule = {
       ({ isTarget, process }) =>
         !isTarget && processes.some((p) => p.process.pid === process.parentPid),
     );
-    const turned = forked.filter((child) => turnsPrivate(child));
+    const { endMs } = evidence.window;
+    const turned = forked.filter((child) => turnsPrivate(child, endMs));
     if (turned.length === 0) {
       return forked.length === 0
         ? null
@@ -30,6 +38,8 @@ export const copyOnWrite: Rule = {
     }
     const gained = turned.reduce((sum, child) => sum + privateGain(child), 0);
     const growth = sumOf(turned.map((child) => child.growth("ussBytes")));
+    const isRateKnown = turned.some((child) => child.growth("ussBytes").shape !== "short");
+    const now = isRateKnown ? ` (${formatSlopeBriefly(growth.slope)} now)` : "";
     const shares = turned.map(
       (child) => privateGain(child) / Math.max(1, child.growth("rssBytes").level),
     );
@@ -49,7 +59,7 @@ export const copyOnWrite: Rule = {
       says: "leak",
       kind: "copy-on-write",
       weight: ownSuspects ? 0.7 : 0.94,
-      detail: `In ${turned.length} forked children ${formatBytesBriefly(gained)} of shared pages became private (${formatSlopeBriefly(growth.slope)} now), ${formatShare(median(shares))} of their RSS, while their RSS did not grow: reading Python objects updates their reference counts.`,
+      detail: `In ${turned.length} forked children ${formatBytesBriefly(gained)} of shared pages became private${now}, ${formatShare(median(shares))} of their RSS, while their RSS did not grow: reading Python objects updates their reference counts.`,
       growth,
       suspects: sharedAtFork(
         observations,
@@ -66,13 +76,14 @@ export const copyOnWrite: Rule = {
   },
 };
 
-function turnsPrivate(child: ProcessObservation): boolean {
+function turnsPrivate(child: ProcessObservation, endMs: TimeMs): boolean {
   const gain = privateGain(child);
   const rss = Math.max(0, child.growth("rssBytes").wholeRise);
   const own = child.growth("ussBytes");
   return (
     gain >= SMALLEST_PRIVATE_BYTES &&
-    gain >= 0.05 * child.growth("rssBytes").level &&
+    gainBy(child.process.endedMs ?? endMs, child) >=
+      SMALLEST_PRIVATE_SHARE * child.growth("rssBytes").level &&
     rss < MOST_OF_OWN * gain &&
     (own.shape === "growing" ? isLarge(own) : true)
   );
@@ -90,4 +101,18 @@ function sumOf(growths: readonly Growth[]): Growth {
 function privateGain(child: ProcessObservation): number {
   const { values } = child.readings("ussBytes");
   return values.length < 2 ? 0 : (values.at(-1) as number) - (values[0] as number);
+}
+
+/** {@link privateGain}, and what will have followed by then if it goes on: the last reading may be long before the end. */
+function gainBy(endMs: TimeMs, child: ProcessObservation): Bytes {
+  const { times, values } = child.readings("ussBytes");
+  const gain = privateGain(child);
+  const rate = (from: number, to: number) =>
+    ((values.at(to) as number) - (values.at(from) as number)) /
+    ((times.at(to) as number) - (times.at(from) as number));
+  if (values.length < 3 || rate(-2, -1) < LEAST_LAST_STEP * rate(0, -1)) {
+    return gain;
+  }
+  const [first, last] = [times[0] as number, times.at(-1) as number];
+  return gain * Math.min(LONGEST_REST, (endMs - first) / (last - first));
 }

@@ -350,6 +350,16 @@ describe("children", () => {
     expect(verdict(text.replace("10 + 2/s", "10"))).toBe("steady");
   });
 
+  test("pages still become private, though the last reading is long before the end", () => {
+    const text =
+      "anonRssBytes 400\nchild 43 rssBytes 400\nchild 43 ussBytes 12 + 0.9/s\nchild 43 anonRssBytes 390\nledgers 4s 10s 22s";
+    const { verdict: found, evidence } = diagnose(evidenceOf(text));
+    expect(found.kind).toBe("copy-on-write");
+    const { detail = "" } = evidence.find(({ rule }) => rule === "copy-on-write") ?? {};
+    expect(detail).toMatch(/became private, 4 % of their RSS/);
+    expect(verdict(text.replace("0.9/s", "0.3/s"))).toBe("steady");
+  });
+
   test("of the objects from before the fork, those with reference counts in most pages are named first", () => {
     const text = `${FORKED}
       site weights fills 200 by 0.1s objects=2
