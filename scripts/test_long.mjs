@@ -38,12 +38,11 @@ async function testLong(wanted) {
   const chosen = [...all].filter(([name]) => wanted.length === 0 || wanted.includes(name));
   await makeEnvironment({ needs: new Set(chosen.flatMap(([, { needs = [] }]) => needs)) });
   await build();
-  const rows = readRows();
   const total = { passed: 0, failed: 0, skipped: 0 };
   for (const [name, test] of chosen) {
     const { row, count } = await runOne(name, test);
-    rows.set(name, row);
-    // After each test, so that an interrupted run keeps its results.
+    // After each test, so that an interrupted run keeps its results; and read again, so that two runs at a time keep both.
+    const rows = readRows().set(name, row);
     writeFileSync(
       page,
       head + [...all].map(([key, one]) => rows.get(key) ?? notRun(key, one)).join(""),
