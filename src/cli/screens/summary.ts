@@ -292,7 +292,7 @@ function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryConte
     const unseen =
       agent.unseenUpToBytes === undefined
         ? ""
-        : ` · sites that are not listed hold less than ${formatBytes(agent.unseenUpToBytes)} each (95 %)`;
+        : ` · a site of which no sample was taken holds less than ${formatBytes(agent.unseenUpToBytes)} (95 %)`;
     const cost = recorderCpuMs === null ? "" : ` · recorder ${formatDuration(recorderCpuMs)}`;
     printLabelled(
       screen,
@@ -309,16 +309,14 @@ function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryConte
   }
 }
 
-/** The current period, and the longest one if the agent had to save time. */
+/** The current period, and the longest one if the agent had to save time: large blocks, and sizes that stay, have finer ones. */
 function periodText({ periodBytes, coarsestPeriodBytes = 0 }: SummaryJson["agent"]): string {
   if (periodBytes === 1 && coarsestPeriodBytes <= 1) {
     return "every allocation";
   }
-  const coarser =
-    coarsestPeriodBytes > periodBytes
-      ? ` (up to ${formatBytes(coarsestPeriodBytes)} during fast allocation of short-lived blocks)`
-      : "";
-  return `one sample every ${formatBytes(periodBytes)}${coarser}`;
+  return coarsestPeriodBytes > periodBytes
+    ? `at least one sample every ${formatBytes(periodBytes)} (${formatBytes(coarsestPeriodBytes)} during fast allocation)`
+    : `one sample every ${formatBytes(periodBytes)}`;
 }
 
 function printNext(screen: Screen, context: SummaryContext): void {
