@@ -78,8 +78,14 @@ function shareWithin(way, program) {
   run(way, ["perf", ...PERF_RECORD, file, ...inEnvironment(way), ...program]);
   const report = ["report", "-i", file, "--no-children", "--sort", "dso", "--stdio"];
   const { stdout } = spawnSync("perf", report, { encoding: "utf8" });
-  const shares = [...stdout.matchAll(/^\s*([\d.]+)%\s+libtidemark\.so/gm)];
-  return shares.reduce((sum, [, percent]) => sum + Number(percent) / 100, 0);
+  const shares = [...stdout.matchAll(/^\s*([\d.]+)%\s+(\S+)/gm)];
+  if (shares.length === 0) {
+    throw new Error(`perf ${report.join(" ")} lists no library`);
+  }
+  return shares.reduce(
+    (sum, [, percent, file]) => sum + (file === "libtidemark.so" ? Number(percent) / 100 : 0),
+    0,
+  );
 }
 
 /** @param {string} way @returns {Record<string, string>} */
@@ -170,7 +176,8 @@ for (const repeat of options.repeat.split(",")) {
         .slice(1)
         .map((way) => {
           const ratio = formatRatio(/** @type {any} */ (cpu.get(way)?.at(-1)));
-          return `${way} ${ratio} ${percent(shares.get(way)?.at(-1) ?? Number.NaN)}`;
+          const share = shares.get(way)?.at(-1);
+          return share === undefined ? `${way} ${ratio}` : `${way} ${ratio} ${percent(share)}`;
         })
         .join(", ")}`,
     );
@@ -206,7 +213,7 @@ ${markdownTable(
     "the worst workload",
     "instructions",
     "within the agent",
-    "the worst workload",
+    "within it, the worst workload",
   ],
   rows,
 )}

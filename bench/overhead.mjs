@@ -276,7 +276,7 @@ const markdown = `## Overhead
 \`npm run bench -- overhead\`. CPU and wall time are ratios to the plain run just before: the geometric mean over the
 workloads, with its 95 % interval (none if there is only one pair). Tidemark's figure is the program's own time; its
 recorder, a separate process, has its own column. The other tools work inside the program. Measured on ${[...new Set(shown.map((tool) => results[tool].measured))].join("; ")}.
-A run that has not ended after ${RUN_TIMEOUT_MS / 1000} s counts as failed; after two failures in a row, the tool is not run again.
+A run that has not ended after ${RUN_TIMEOUT_MS / 1000} s (${REPETITION_TIMEOUT_MS / 1000} s more for each repetition) counts as failed; after two failures in a row, the tool is not run again.
 
 ${markdownTable(
   [

@@ -12,7 +12,7 @@ const LARGEST_PERIOD: Bytes = 2 ** 40;
 export function parsePeriod(text: string): Bytes {
   const period = parseBytes(text);
   if (period < 1 || period > LARGEST_PERIOD) {
-    throw new InvalidArgumentError("a size of at least 1 and at most 1TiB, such as 16K");
+    throw new InvalidArgumentError("a size from 1 to 1TiB, such as 16K");
   }
   return period;
 }

@@ -292,7 +292,7 @@ function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryConte
     const unseen =
       agent.unseenUpToBytes === undefined
         ? ""
-        : ` · a site of which no sample was taken holds less than ${formatBytes(agent.unseenUpToBytes)} (95 %)`;
+        : ` · a site without samples holds less than ${formatBytes(agent.unseenUpToBytes)} (95 %)`;
     const cost = recorderCpuMs === null ? "" : ` · recorder ${formatDuration(recorderCpuMs)}`;
     printLabelled(
       screen,
@@ -309,13 +309,13 @@ function printPrecision(screen: Screen, { summary, recorderCpuMs }: SummaryConte
   }
 }
 
-/** The current period, and the longest one if the agent had to save time: large blocks, and sizes that stay, have finer ones. */
+/** The current period, and the longest one if the agent had to save time. Large blocks and sizes that stay have finer ones. */
 function periodText({ periodBytes, coarsestPeriodBytes = 0 }: SummaryJson["agent"]): string {
   if (periodBytes === 1 && coarsestPeriodBytes <= 1) {
     return "every allocation";
   }
   return coarsestPeriodBytes > periodBytes
-    ? `at least one sample every ${formatBytes(periodBytes)} (${formatBytes(coarsestPeriodBytes)} during fast allocation)`
+    ? `at least one sample every ${formatBytes(periodBytes)} (every ${formatBytes(coarsestPeriodBytes)} during fast allocation)`
     : `one sample every ${formatBytes(periodBytes)}`;
 }
 

@@ -12,10 +12,10 @@ const MOST_OF_OWN = 0.5;
 const SMALLEST_PRIVATE_BYTES = 5_000_000;
 /** Of the child's RSS, by the end of the window. */
 const SMALLEST_PRIVATE_SHARE = 0.05;
-/** It goes on if it rose between the last two readings at least at this share of its mean rate. At most so many times the
- * time between the first and the last reading are taken into account. */
-const LEAST_LAST_STEP = 0.5;
-const LONGEST_REST = 3;
+/** Private memory is expected to go on rising if it rose between the last two readings at this share of its mean rate or more. */
+const LEAST_LAST_RATE = 0.5;
+/** The most by which the gain between the readings is multiplied for what is expected to follow. */
+const MOST_EXPECTED = 3;
 
 /**
  * Pages shared by a fork become private in the children: their private memory grows, but neither their RSS nor
@@ -82,7 +82,7 @@ function turnsPrivate(child: ProcessObservation, endMs: TimeMs): boolean {
   const own = child.growth("ussBytes");
   return (
     gain >= SMALLEST_PRIVATE_BYTES &&
-    gainBy(child.process.endedMs ?? endMs, child) >=
+    expectedGain(child, child.process.endedMs ?? endMs) >=
       SMALLEST_PRIVATE_SHARE * child.growth("rssBytes").level &&
     rss < MOST_OF_OWN * gain &&
     (own.shape === "growing" ? isLarge(own) : true)
@@ -103,16 +103,16 @@ function privateGain(child: ProcessObservation): number {
   return values.length < 2 ? 0 : (values.at(-1) as number) - (values[0] as number);
 }
 
-/** {@link privateGain}, and what will have followed by then if it goes on: the last reading may be long before the end. */
-function gainBy(endMs: TimeMs, child: ProcessObservation): Bytes {
+/** {@link privateGain} by `endMs`: the last reading may be long before, while private memory still rises. */
+function expectedGain(child: ProcessObservation, endMs: TimeMs): Bytes {
   const { times, values } = child.readings("ussBytes");
   const gain = privateGain(child);
   const rate = (from: number, to: number) =>
     ((values.at(to) as number) - (values.at(from) as number)) /
     ((times.at(to) as number) - (times.at(from) as number));
-  if (values.length < 3 || rate(-2, -1) < LEAST_LAST_STEP * rate(0, -1)) {
+  if (values.length < 3 || rate(-2, -1) < LEAST_LAST_RATE * rate(0, -1)) {
     return gain;
   }
   const [first, last] = [times[0] as number, times.at(-1) as number];
-  return gain * Math.min(LONGEST_REST, (endMs - first) / (last - first));
+  return gain * Math.min(MOST_EXPECTED, (endMs - first) / (last - first));
 }
