@@ -192,6 +192,15 @@ static void lasting_blocks_are_sampled_finely_beside_churn(void)
     CHECK(tm_core.period <= 4 * tm_core.configured_period && tm_core.period > tm_core.configured_period);
 }
 
+/* Seconds in which samples of large allocations cost so much. */
+static void large_seconds(int count, int32_t samples, double spent_ns)
+{
+    for (int i = 0; i < count; i++) {
+        tm_core.large_samples = samples;
+        tm_large_check(1e9, spent_ns);
+    }
+}
+
 /* Large allocations have a share of their own, and are sampled as configured within it. */
 static void large_allocations_keep_the_configured_period(void)
 {
@@ -201,20 +210,56 @@ static void large_allocations_keep_the_configured_period(void)
     uint64_t in_force = tm_core.period, configured = tm_core.configured_period;
     CHECK(in_force > 4 * configured && tm_period_of(LARGE, in_force) == configured);
     CHECK(tm_period_of(configured - 1, in_force) >= in_force);
-    for (int i = 0; i < 100; i++)
-        tm_large_check(1e9, 0.0025e9); /* 2,500 us a second */
+    large_seconds(100, 2500, 0.0025e9);
     CHECK(tm_period_of(LARGE, in_force) == configured);
-    for (int i = 0; i < 100; i++)
-        tm_large_check(1e9, 0.02e9);
-    CHECK(tm_period_of(LARGE, in_force) == in_force); /* never coarser than the others */
-    for (int i = 0; i < 100; i++)
-        tm_large_check(1e9, 0);
+    large_seconds(100, 1900, 0.02e9); /* few, however expensive they are */
+    CHECK(tm_period_of(LARGE, in_force) == configured);
+    large_seconds(100, 20000, 0.02e9);
+    CHECK(tm_period_of(LARGE, in_force) == in_force); /* they stay: never coarser than the others */
+    large_seconds(100, 2000, 0);
     CHECK(tm_period_of(LARGE, in_force) == configured);
     tm_core.table_period = tm_core.large_period = 4 * configured;
     tm_core.live_count = TM_LIVE_COUNT / 2;
-    for (int i = 0; i < 100; i++)
-        tm_large_check(1e9, 0);
+    large_seconds(100, 2000, 0);
     CHECK(tm_period_of(LARGE, in_force) == 4 * configured); /* the table has no room for more */
+}
+
+/* Blocks of `bytes` are sampled, of which all but one of `of` are freed again. */
+static void churn_of(uint64_t bytes, int of)
+{
+    for (int i = 0; i < 4096; i++) {
+        tm_churn_taken(bytes, 65536);
+        if ((i + 1) % of)
+            tm_churn_ended(bytes);
+    }
+}
+
+/* Large blocks that are soon freed, hundreds of thousands a second, while small ones cost nothing. */
+static void large_churn_keeps_its_share(void)
+{
+    enum { FREED = 80 << 10, MOSTLY_FREED = 200 << 10, LASTING = 600 << 10 };
+    on();
+    uint64_t configured = tm_core.configured_period;
+    churn_of(FREED, 4096);
+    churn_of(MOSTLY_FREED, 8);
+    churn_of(LASTING, 1);
+    large_seconds(1, 3000, 0.0029e9);
+    CHECK(tm_core.large_period == configured);
+    double blocks = 1e6, cost = 500;
+    for (int i = 0; i < 100; i++) {
+        double samples = blocks * tm_chance(FREED, (double)tm_period_of(FREED, configured));
+        large_seconds(1, (int32_t)samples, samples * cost);
+    }
+    double share = blocks * tm_chance(FREED, (double)tm_period_of(FREED, configured)) * cost / 1e9;
+    CHECK(share < 0.006 && tm_period_of(FREED, configured) == 8 << 20);
+    CHECK(tm_period_of(MOSTLY_FREED, configured) == 2 << 20);
+    CHECK(tm_period_of(LASTING, configured) == configured);
+    CHECK(tm_core.header->period_bytes == tm_period_of(FREED, configured));
+    for (int i = 0; i < 100; i++)
+        large_seconds(1, 0, 0);
+    CHECK(tm_core.large_period == configured && tm_core.header->period_bytes == configured);
+    large_seconds(100, 20000, 0.005e9); /* less than twice its share at the coarsest usual period */
+    CHECK(tm_core.large_period <= 1 << 20);
 }
 
 /* After only a few samples, an expensive moment cannot be distinguished from an expensive program. */
@@ -272,6 +317,7 @@ int main(void)
     RUN(no_period_is_coarser_than_the_budget_demands);
     RUN(lasting_blocks_are_sampled_finely_beside_churn);
     RUN(large_allocations_keep_the_configured_period);
+    RUN(large_churn_keeps_its_share);
     RUN(a_sparse_check_never_raises);
     RUN(goes_no_lower_than_the_table_allows);
     RUN(extremes_stay_within_bounds);

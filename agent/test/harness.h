@@ -146,7 +146,7 @@ static inline struct tm_site site_sums(void)
 static inline void no_controller(void)
 {
     /* A slow machine or a checking tool must not change the period. */
-    tm_core.slow_samples = INT32_MIN;
+    tm_core.slow_samples = tm_core.large_samples = INT32_MIN;
     tm_core.check_at_ticks = UINT64_MAX;
 }
 

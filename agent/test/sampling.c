@@ -35,6 +35,7 @@ static struct outcome replicate(unsigned count, const size_t *sizes, unsigned si
     tm_own_thread.random = (seed + 1) * 0x9e3779b97f4a7c15ull | 1;
     tm_own_thread.countdown = tm_own_thread.rest = 0;
     tm_own_thread.period = 0;
+    tm_own_thread.large_gap = 0;
     struct outcome outcome = {0};
     struct tm_site before = site_sums();
     for (unsigned i = 0; i < count; i++) {
@@ -181,7 +182,7 @@ static void raise_period(void)
     tm_unlock();
     CHECK(tm_period_of(4095, 65536) >= 65536 && tm_period_of(4096, 65536) == 4096);
 }
-static void large_beside_small(void) { judge_mix(REPLICATES, 4096, 5000, around_4096, 8, NULL, raise_period); }
+static void large_beside_small(void) { judge_mix(REPLICATES, 4096, 15000, around_4096, 8, NULL, raise_period); }
 
 static void others_of_the_family(void)
 {

@@ -31,6 +31,7 @@ export { assessGrowth, doubtAbout } from "./series/growth.js";
 export { readingsAtWork } from "./series/readings.js";
 export {
   isPassing,
+  lastReading,
   levelAtEnd,
   membersOf,
   pssOfTree,

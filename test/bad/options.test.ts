@@ -91,6 +91,7 @@ test("an empty file name is invalid, and a pid excludes a name", async () => {
   expectOneLine(await cli(["attach", "1", "--name", "x"]), /either a pid or --name/);
   expectOneLine(await cli(["attach"]), /needs <pid> or --name/);
   expectOneLine(await cli(["export", "a.tidemark"]), /export needs --format/);
-  expectOneLine(await cli(["run", "--period", "0", "--", "true"]), /a size of at least 1/);
+  expectOneLine(await cli(["run", "--period", "0", "--", "true"]), /a size from 1 to 1TiB/);
+  expectOneLine(await cli(["run", "--period", "99T", "--", "true"]), /a size from 1 to 1TiB/);
   expectOneLine(await cli(["top", "--interval", "30d"]), /at most 1 day/);
 });

@@ -36,8 +36,10 @@ struct tm_thread_state {
     uint32_t thread;      /* index in the threads section */
     uint32_t reads;       /* non-zero: this thread is reading the interpreter's memory */
     uint32_t copies;      /* bytes left to copy before the next sampled copy; 0: not drawn yet */
+    uint32_t is_large_apart; /* the gap does not count large allocations */
+    float large_gap;         /* what is left of the gap of large allocations, in periods; 0 or less: not drawn yet */
 };
-_Static_assert(sizeof(struct tm_thread_state) < 64, "static TLS is scarce");
+_Static_assert(sizeof(struct tm_thread_state) <= 64, "static TLS is scarce");
 
 /* In static TLS (initial-exec), which costs the hot path nothing. The loader reserves little static TLS for
  * libraries that are loaded late. For a process that has none left, the library is built a second time as

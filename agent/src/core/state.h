@@ -86,7 +86,7 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     /* of the recording: (atomic) */
     uint32_t incarnation; /* first field that the end of a recording zeroes */
     uint64_t period, configured_period;
-    uint64_t large_period; /* of allocations of the configured period and more */
+    uint64_t large_period; /* of allocations of the configured period and more that are soon freed again */
     uint64_t coarsest;     /* the period of no size is coarser unless the budget requires it */
     uint32_t index_version; /* odd while the live index is being rearranged */
     uint32_t index_bits;    /* log2 of its size; 0: none yet */
@@ -124,6 +124,8 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint64_t cpu_ns, wall_ns, slow_ns_checked, check_at_ticks;
     int64_t credit_ns;
     int64_t large_credit_ns;
+    double large_budget_ns, large_spent_ns; /* since their account was settled */
+    int32_t large_samples;                  /* since then */
     int64_t start_ns;      /* (atomic) rest of what the start may cost beyond its share */
     int64_t start_debt_ns; /* (atomic) part of that which was used and is not paid back yet */
     double cost; /* ns per sample taken, smoothed; 0: unknown */

@@ -58,6 +58,7 @@ static void separate_from_parent(void)
     thread->random = (tm_ticks() ^ (uint64_t)tm_own_pid() << 32) | 1;
     for (int i = 0; i < 8; i++) /* a sparse seed takes several steps to spread */
         tm_random(thread);
+    thread->large_gap = 0;
     tm_begin_gap(thread, first_period());
 }
 

@@ -47,9 +47,14 @@ static uint64_t shifted(uint64_t period, uint32_t shift)
     return period << shift;
 }
 
+uint32_t tm_churn_shift(uint64_t bytes)
+{
+    return __atomic_load_n(&size_of(bytes)->shift, __ATOMIC_RELAXED);
+}
+
 uint64_t tm_churn_period(uint64_t bytes, uint64_t in_force)
 {
-    return shifted(in_force, __atomic_load_n(&size_of(bytes)->shift, __ATOMIC_RELAXED));
+    return shifted(in_force, tm_churn_shift(bytes));
 }
 
 uint64_t tm_churn_coarsest(uint64_t in_force)
@@ -108,5 +113,6 @@ void tm_churn_ended(uint64_t bytes)
 
 void tm_publish_period(void)
 {
-    tm_core.header->period_bytes = tm_churn_coarsest(tm_core.period);
+    uint64_t small = tm_churn_coarsest(tm_core.period), large = tm_large_coarsest(tm_core.period);
+    tm_core.header->period_bytes = large > small ? large : small;
 }

@@ -269,8 +269,8 @@ void tm_control(uint64_t ticks, uint64_t bytes)
     uint64_t now = tm_ticks();
     int is_large = tm_is_large(bytes);
     int32_t samples = tm_core.slow_samples += !is_large;
-    int whole = !is_large && samples == SAMPLES_A_CHECK;
-    if (!whole && now < tm_core.check_at_ticks)
+    int whole = !is_large && samples == SAMPLES_A_CHECK, is_due = is_large && tm_large_is_due();
+    if (!whole && !is_due && now < tm_core.check_at_ticks)
         return;
     check(end_interval(now), whole);
 }

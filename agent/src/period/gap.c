@@ -2,7 +2,8 @@
  *
  * A gap of a raised period is counted down in steps of less than the configured one. Otherwise a program that
  * allocates little after an expensive start could not be sampled as finely as configured for minutes. A large
- * allocation, which exceeds every step, is not counted; it is decided separately (large.c).
+ * allocation, which exceeds every step, is not counted; it is decided separately (large.c). While the period of large
+ * allocations is raised, gaps of the configured period are counted in steps as well.
  *
  * No thread can be notified that a recording has ended, so each thread carries its gap into the next recording.
  * The rest of a gap is as long as a new one of the same period, so this distorts nothing. But a gap of a much
@@ -24,11 +25,12 @@ static uint64_t longest_step(const struct tm_thread_state *thread)
 {
     uint64_t configured = __atomic_load_n(&tm_core.configured_period, __ATOMIC_RELAXED);
     uint64_t step = thread->period > TM_IDLE ? TM_IDLE : UINT64_MAX;
-    return configured && thread->period > configured && configured <= step ? configured - 1 : step;
+    return thread->is_large_apart && configured && configured <= step ? configured - 1 : step;
 }
 
 static void count_down(struct tm_thread_state *thread, uint64_t gap)
 {
+    thread->is_large_apart = (uint32_t)tm_large_is_apart(thread->period);
     uint64_t step = longest_step(thread);
     thread->countdown = gap < step ? gap : step;
     thread->rest = gap - thread->countdown;

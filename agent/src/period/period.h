@@ -1,5 +1,5 @@
 /* period.h - the sampling period: one for the process (control.c), coarser ones for sizes whose blocks rarely
- * stay live (churn.c), a finer one for large allocations (large.c), and the gaps that threads draw (gap.c). */
+ * stay live (churn.c), a separate one for large allocations (large.c), and the gaps that threads draw (gap.c). */
 #ifndef TIDEMARK_PERIOD_H
 #define TIDEMARK_PERIOD_H
 
@@ -40,6 +40,8 @@ int tm_may_halve(uint64_t period);
 
 /* The period of a size: the one in force, or a coarser one if little of the size stays live. */
 uint64_t tm_churn_period(uint64_t bytes, uint64_t in_force);
+/* 0 if blocks of the size stay live; else how rarely they do, up to TM_SHIFTS - 1. */
+uint32_t tm_churn_shift(uint64_t bytes);
 /* (locked) How many samples of each allocated byte (small allocations) a period in force would take, according
  * to recent sizes; discarded ones count partly. */
 double tm_churn_samples(uint64_t period);
@@ -55,9 +57,15 @@ void tm_large_begin(void);
 int tm_is_large(uint64_t bytes);
 /* The period of an allocation. */
 uint64_t tm_period_of(uint64_t bytes, uint64_t in_force);
+/* (locked) The coarsest period of all large sizes. */
+uint64_t tm_large_coarsest(uint64_t in_force);
+/* Non-zero: a gap of this mean must not count large allocations. */
+int tm_large_is_apart(uint64_t period);
 /* Non-zero: the thread's gap does not count this allocation; tm_large_is_sampled() decides about it. */
 int tm_decides_large(const struct tm_thread_state *thread, uint64_t bytes);
 int tm_large_is_sampled(struct tm_thread_state *thread, uint64_t bytes);
+/* (locked) Counts a sample. Non-zero: so many were taken that the account should be settled now. */
+int tm_large_is_due(void);
 /* (locked) Settles the account of the interval since the last check. */
 void tm_large_check(double budget_ns, double spent_ns);
 /* (locked) Call this if the live table was full. */

@@ -80,6 +80,7 @@ static int idle(struct tm_thread_state *thread)
     thread->countdown = TM_IDLE;
     thread->rest = 0;
     thread->period = 0;
+    thread->is_large_apart = 0;
     return 0;
 }
 
@@ -96,10 +97,8 @@ __attribute__((noinline)) int tm_enter(size_t bytes)
     if (thread->inside)
         return 0;
     if (tm_decides_large(thread, bytes)) {
-        if (!tm_large_is_sampled(thread, bytes)) {
-            tm_renew_gap(thread);
+        if (!tm_large_is_sampled(thread, bytes))
             return 0;
-        }
     } else if (thread->rest && !tm_gap_ends(thread, bytes)) {
         tm_step_gap(thread);
         return 0;

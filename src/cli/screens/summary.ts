@@ -106,8 +106,10 @@ function printGrowth(screen: Screen, { series, pss }: SummaryJson): void {
   const { growthLowBytesPerHour: low, growthHighBytesPerHour: high } = series;
   const doubt = series.growthDoubt === undefined ? "" : `, ${GROWTH_DOUBTS[series.growthDoubt]}`;
   if (low !== undefined && high !== undefined) {
+    const growth = formatGrowthInterval(series.growthBytesPerHour, low, high);
+    const of = series.growthOfRss === true && growth !== "none" ? " of the sum of RSS" : "";
     printFacts(screen, "Growth", [
-      `${formatGrowthInterval(series.growthBytesPerHour, low, high)}${series.growthOfRss === true ? " of the sum of RSS" : ""}${doubt}`,
+      `${growth}${of}${doubt}`,
       `${measure}minimum ${formatBytes(series.minBytes)}`,
       `${measure}baseline ${formatBytes(series.baselineBytes)}`,
     ]);
@@ -118,21 +120,23 @@ function printFigures(screen: Screen, context: SummaryContext): void {
   const { summary } = context;
   const since = (timeMs: TimeMs) => formatDuration(Math.max(0, timeMs - summary.window.startMs));
   const unknown = (figure: ImportedFigure) => isUnknown(summary.imported, figure);
+  const endText = ({ endBytes, endMs }: SummaryJson["rss"] | NonNullable<SummaryJson["pss"]>) =>
+    `end ${formatBytes(endBytes)}${endMs === undefined ? "" : ` at ${since(endMs)}`}`;
   const rss =
     summary.rss.peakBytes === 0
       ? [screen.paint.dim(unknown("rss") ? "unknown" : "not recorded")]
       : [
           `peak ${formatBytes(summary.rss.peakBytes)} ${peakTimeText(summary.rss, summary.window.startMs, since)}`,
-          `end ${formatBytes(summary.rss.endBytes)}`,
+          endText(summary.rss),
         ];
   if (summary.pss) {
-    const { peakBytes, peakMs, endBytes } = summary.pss;
+    const { peakBytes, peakMs } = summary.pss;
     printFacts(
       screen,
       "PSS",
       [
         `peak ${formatBytes(peakBytes)} at ${since(peakMs)}`,
-        `end ${formatBytes(endBytes)}`,
+        endText(summary.pss),
         `sum of RSS ${formatBytes(summary.rss.peakBytes)}`,
       ],
       context,

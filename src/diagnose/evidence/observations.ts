@@ -82,7 +82,10 @@ export function observe(evidence: Evidence): Observations {
     evidence,
     windowMs,
     target,
-    total: totalGrowth(target.process, membersOf(evidence.processes)),
+    total: totalGrowth(
+      { ...target.process, liveBytes: liveAtEnd(evidence) },
+      membersOf(evidence.processes),
+    ),
     processes,
     sites,
     mappings,
@@ -91,6 +94,18 @@ export function observe(evidence: Evidence): Observations {
     unused: unusedGrowth(evidence, target),
     holderOf,
   };
+}
+
+/** Of all processes, without mappings, which may not be resident; 0 while the program runs. */
+function liveAtEnd({ sites: histories, processes: [root], selection }: Evidence): Bytes {
+  if (histories === undefined || selection !== undefined || root?.endedMs === null) {
+    return 0;
+  }
+  const all = [...histories.sites, ...histories.passing];
+  return all.reduce(
+    (sum, { domain, liveBytes }) => sum + (domain === "mapped" ? 0 : (liveBytes.at(-1) ?? 0)),
+    0,
+  );
 }
 
 /**

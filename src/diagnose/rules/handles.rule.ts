@@ -36,7 +36,7 @@ export const handles: Rule = {
       : 1;
     if (work >= LEAST_WORK && rose <= work) {
       return open(
-        `The number of ${shown} rose to ${Math.round(growth.level)}, no more than the work that the program does; ${settledBy(2 * windowMs)}.`,
+        `The number of ${shown} rose to ${Math.round(growth.level)}, no more than the work that the program does; ${settledBy(observations, 2 * windowMs)}.`,
         LOAD_WEIGHT,
         2 * windowMs,
       );

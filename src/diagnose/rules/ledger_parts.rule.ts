@@ -184,13 +184,13 @@ function boundedRises(
 
 /** Objects live as briefly as before, but more of them at a time. Only a longer window can show that it falls again. */
 function followsLoad(
-  { windowMs }: Observations,
+  observations: Observations,
   { part, rise, spanMs }: PartGrowth & { readonly part: LedgerPartName },
   { judgement }: BoundedRise,
 ): Finding {
-  const neededMs = 2 * windowMs;
+  const neededMs = 2 * observations.windowMs;
   return open(
-    `${part} rose by ${formatBytesBriefly(rise)} in ${formatDurationBriefly(spanMs)}, but nothing is kept: ${frameText(headlineOf(judgement.site))} allocates more than before and frees it as quickly, as under a rising load; ${settledBy(neededMs)}.`,
+    `${part} rose by ${formatBytesBriefly(rise)} in ${formatDurationBriefly(spanMs)}, but nothing is kept: ${frameText(headlineOf(judgement.site))} allocates more than before and frees it as quickly, as under a rising load; ${settledBy(observations, neededMs)}.`,
     LOAD_WEIGHT,
     neededMs,
   );

@@ -25,7 +25,8 @@ const STANDARD_ERRORS = 2;
 /** A site may leak, but the window is too short for its rate. The verdict states the window length that is needed. */
 export const smallGrowth: Rule = {
   name: "small-growth",
-  judge({ sites, suspects, evidence, windowMs }) {
+  judge(observations) {
+    const { sites, suspects, evidence, windowMs } = observations;
     if (!evidence.sites || suspects.length > 0) {
       return null;
     }
@@ -46,7 +47,7 @@ export const smallGrowth: Rule = {
       return null;
     }
     const neededMs = Math.max(windowMs + MS_PER_MINUTE, windowNeeded(first, windowMs));
-    const detail = `${frameText(headlineOf(first.site))} keeps ${formatSlopeBriefly(first.slope)}, ${formatBytesBriefly(first.keptBytes)} so far: too little, or too uneven, to distinguish a leak from start-up; ${settledBy(neededMs)}.`;
+    const detail = `${frameText(headlineOf(first.site))} keeps ${formatSlopeBriefly(first.slope)}, ${formatBytesBriefly(first.keptBytes)} so far: too little, or too uneven, to distinguish a leak from start-up; ${settledBy(observations, neededMs)}.`;
     return open(detail, 0.55, neededMs);
   },
 };

@@ -81,7 +81,8 @@ const STANDARD_ERRORS = 2;
  * Without readings, as in an imported pool: live memory has not grown by more than what is young and still live. Memory
  * that no profile contains may have.
  */
-function littleYoung({ evidence, sites, windowMs }: Observations): Finding | null {
+function littleYoung(observations: Observations): Finding | null {
+  const { evidence, sites, windowMs } = observations;
   if (evidence.sites === undefined || evidence.importedFrom !== undefined) {
     return null;
   }
@@ -98,7 +99,7 @@ function littleYoung({ evidence, sites, windowMs }: Observations): Finding | nul
   }
   const part = young === 0 ? "none of it was" : `only ${formatBytesBriefly(young)} of it were`;
   return open(
-    `${formatBytesBriefly(live)} were live after ${formatDurationBriefly(windowMs)}, and ${part} allocated in the last ${formatDurationBriefly(spanMs)}, so live allocations do not grow. Only a recorder shows whether other memory does (mapped files, shared memory, free memory in allocators), and ${settledBy(MINUTE_MS)}.`,
+    `${formatBytesBriefly(live)} were live after ${formatDurationBriefly(windowMs)}, and ${part} allocated in the last ${formatDurationBriefly(spanMs)}, so live allocations do not grow. Only a recorder shows whether other memory does (mapped files, shared memory, free memory in allocators), and ${settledBy(observations, MINUTE_MS)}.`,
     0.5,
     MINUTE_MS,
   );
@@ -139,7 +140,11 @@ function slowsDown(observations: Observations): Finding {
   }
   if (stillRises(observations) || windowMs < UNCERTAIN_MS) {
     const neededMs = windowMs < UNCERTAIN_MS ? MINUTE_MS : neededFor(total);
-    return open(`${detail} A slow leak looks the same; ${settledBy(neededMs)}.`, 0.5, neededMs);
+    return open(
+      `${detail} A slow leak looks the same; ${settledBy(observations, neededMs)}.`,
+      0.5,
+      neededMs,
+    );
   }
   return { says: "no leak", kind: "steady", weight: 0.45, detail };
 }
@@ -180,10 +185,11 @@ function isOpen({ evidence, windowMs, total }: Observations): boolean {
   );
 }
 
-function undecided({ total, windowMs, evidence }: Observations): Finding {
+function undecided(observations: Observations): Finding {
+  const { total, windowMs, evidence } = observations;
   const neededMs = Math.max(SHORT_WITHOUT_AGENT_MS, windowMs * 1.5);
   return open(
-    `${evidence.importedFrom === undefined ? "No agent ran" : "There are no allocation sites"}, and in ${formatDurationBriefly(windowMs)} growth of up to ${formatSlopeBriefly(total.high)} cannot be excluded: ${settledBy(neededMs)}.`,
+    `${evidence.importedFrom === undefined ? "No agent ran" : "There are no allocation sites"}, and in ${formatDurationBriefly(windowMs)} growth of up to ${formatSlopeBriefly(total.high)} cannot be excluded: ${settledBy(observations, neededMs)}.`,
     0.5,
     neededMs,
   );

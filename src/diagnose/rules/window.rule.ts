@@ -85,7 +85,7 @@ export const window: Rule = {
       // Readings far apart: as many as are needed, at their distance.
       const neededMs = Math.max(SETTLED_MS, (windowMs * FEWEST_POINTS) / (points - 1));
       return open(
-        `${points} readings in ${formatDurationBriefly(windowMs)} are too few to measure growth, and ${settledBy(neededMs)}.`,
+        `${points} readings in ${formatDurationBriefly(windowMs)} are too few to measure growth, and ${settledBy(observations, neededMs)}.`,
         0.995,
         neededMs,
       );
@@ -97,7 +97,7 @@ export const window: Rule = {
         ? `${formatDuration(windowMs)} long`
         : `${formatDurationBriefly(windowMs)} long with ${readings}`;
     return open(
-      `The window is ${length}: growth cannot be distinguished from start-up, and ${settledBy(SETTLED_MS)}.`,
+      `The window is ${length}: growth cannot be distinguished from start-up, and ${settledBy(observations, SETTLED_MS)}.`,
       0.995,
       SETTLED_MS,
     );

@@ -1,6 +1,13 @@
 import { expect, test } from "vitest";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
-import { levelAtEnd, membersOf, pssOfTree, totalGrowth } from "./total_growth.js";
+import {
+  lastReading,
+  levelAtEnd,
+  levelBeforeEnd,
+  membersOf,
+  pssOfTree,
+  totalGrowth,
+} from "./total_growth.js";
 
 const MIB = 2 ** 20;
 const TIMES = Float64Array.from({ length: 60 }, (_, second) => second * 1000);
@@ -32,7 +39,7 @@ test("the steps of a launcher do not make a tree", () => {
   const shell = lived(series(2, { rssBytes: (i) => (i === 0 ? 3 * MIB : Number.NaN) }), 300);
   const members = membersOf([lived(root, 60_000), shell, lived(series(3, {}), 20)]);
   expect(members).toBe(1);
-  expect(levelAtEnd(root, members)).toEqual({ metric: "rssBytes", bytes: rss(59) });
+  expect(levelAtEnd(root, members)).toMatchObject({ metric: "rssBytes", bytes: rss(59) });
   expect(totalGrowth({ series: root, endedMs: null }, members).metric).toBe("rssBytes");
 });
 
@@ -44,7 +51,7 @@ test.each([
   const second = lived(series(2, { rssBytes: () => mib * MIB }), endedMs);
   const members = membersOf([lived(root, null), second]);
   expect(members).toBe(2);
-  expect(levelAtEnd(root, members)).toEqual({ metric: "treePssBytes", bytes: 88 * MIB });
+  expect(levelAtEnd(root, members)).toMatchObject({ metric: "treePssBytes", bytes: 88 * MIB });
 });
 
 test("without a process there is still one", () => {
@@ -75,7 +82,10 @@ test("the level of a tree at its end is not that of a reading long ago", () => {
       TIMES.map(() => 1),
     ),
   };
-  expect(levelAtEnd(children, 2)).toEqual({ metric: "treePssBytes", bytes: (60 + 59 - 2) * MIB });
+  expect(levelAtEnd(children, 2)).toMatchObject({
+    metric: "treePssBytes",
+    bytes: (60 + 59 - 2) * MIB,
+  });
 });
 
 test("a tree whose PSS was read often only at first is judged by its RSS", () => {
@@ -88,4 +98,26 @@ test("a tree whose PSS was read often only at first is judged by its RSS", () =>
   });
   const known = series(1, { rssBytes: steady, treeRssBytes: steady, treePssBytes: steady });
   expect(totalGrowth({ series: known, endedMs: null }, 4).metric).toBe("treePssBytes");
+});
+
+test("a reading during the exit, below what was live until then, is not the level at the end", () => {
+  const exits = series(1, { rssBytes: (i) => (i < 59 ? 400 : 106) * MIB });
+  const [before, last] = [58, 59].map((i) => exits.timesMs[i]);
+  expect(lastReading(exits, "rssBytes")).toEqual({ bytes: 106 * MIB, timeMs: last });
+  expect(lastReading(exits, "rssBytes", 390 * MIB)).toEqual({ bytes: 400 * MIB, timeMs: before });
+  // Most of what is live was never written, or RSS fell long ago.
+  expect(lastReading(exits, "rssBytes", 900 * MIB)?.bytes).toBe(106 * MIB);
+  const swapped = series(1, { rssBytes: (i) => (i < 30 ? 400 : 106) * MIB });
+  expect(lastReading(swapped, "rssBytes", 390 * MIB)?.bytes).toBe(106 * MIB);
+});
+
+test("a tree whose workers ended is below its level", () => {
+  const fallen = (at: number) => (i: number) => (i < at ? 352 : 13) * MIB;
+  const tree = (at: number) => ({
+    series: series(1, { rssBytes: () => 13 * MIB, treeRssBytes: fallen(at) }),
+    endedMs: 60_000,
+  });
+  expect(levelBeforeEnd(totalGrowth(tree(57), 5))).toBe(352 * MIB);
+  expect(levelBeforeEnd(totalGrowth(tree(60), 5))).toBeNull();
+  expect(levelBeforeEnd(totalGrowth(tree(12), 5))).toBeNull();
 });

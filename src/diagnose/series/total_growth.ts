@@ -3,6 +3,7 @@ import type { Bytes, Millis, TimeMs } from "../../model/base/units.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
 import { assessGrowth, type Growth, isFirm, isWindowShort, withoutRate } from "./growth.js";
 import { type Readings, readingsOf } from "./readings.js";
+import { median } from "./trend.js";
 
 export interface TotalGrowth extends Growth {
   readonly metric: Metric;
@@ -15,6 +16,10 @@ export interface LevelAtEnd {
   /** PSS or RSS of the whole tree; RSS of the only process. */
   readonly metric: Metric;
   readonly bytes: Bytes;
+  /** When it was read; 0 without a reading. */
+  readonly timeMs: TimeMs;
+  /** Of a tree: the median of this measure after the first third of the window; 0 for the only process. */
+  readonly usualBytes: Bytes;
 }
 
 /**
@@ -67,15 +72,17 @@ export function membersOf(processes: readonly Member[]): number {
 /** A program that frees its memory before it exits ends below its level. */
 const MOST_FREED = 0.8;
 
-/** Whether the last reading is far below the level of the last tenth of the window, because the program cleaned up. */
-export function freedAtEnd({ metric, level, end, shape }: TotalGrowth): boolean {
-  return metric === end.metric && shape !== "short" && end.bytes < MOST_FREED * level;
+/** The level before the end, if the last reading is far below it: the program cleaned up, or its processes ended. */
+export function levelBeforeEnd({ metric, level, end, shape }: TotalGrowth): Bytes | null {
+  const before =
+    end.usualBytes > 0 ? end.usualBytes : metric === end.metric && shape !== "short" ? level : 0;
+  return end.bytes < MOST_FREED * before ? before : null;
 }
 
 /** The last level of the memory that was measured: that of the header if it shows the same measure. */
 export function levelNow(total: TotalGrowth): Bytes {
   const { metric, level, end } = total;
-  return metric === end.metric && !freedAtEnd(total) ? end.bytes : level;
+  return metric === end.metric && levelBeforeEnd(total) === null ? end.bytes : level;
 }
 
 /** "resident" for one process; for a tree the measure: "PSS". */
@@ -110,19 +117,69 @@ export function pssOfTree({ values }: MemorySeries): Float64Array {
   });
 }
 
+/** A reading and its time. */
+export interface Reading {
+  readonly bytes: Bytes;
+  readonly timeMs: TimeMs;
+}
+
+/** An interpreter may take this long to free what the program left. */
+const LONGEST_EXIT_MS: Millis = 2_000;
+/** Live bytes are an estimate. */
+const SURELY_LIVE = 0.9;
+
+/**
+ * The last reading of a tree's RSS or of a process's. A process that is ending shows 0 bytes for a moment, which does not
+ * count. Nor does a reading during the exit: it is below `liveBytes`, what the program held until then; 0 if unknown.
+ */
+export function lastReading(
+  { timesMs, values }: MemorySeries,
+  metric: Metric,
+  liveBytes: Bytes = 0,
+): Reading | null {
+  const all = values.get(metric);
+  const end = all?.findLastIndex((reading) => reading > 0) ?? -1;
+  if (all === undefined || end < 0) {
+    return null;
+  }
+  const reading = (at: number) => ({ bytes: all[at] as number, timeMs: timesMs[at] as number });
+  const before = all.findLastIndex((bytes, i) => i <= end && bytes >= SURELY_LIVE * liveBytes);
+  const isExit = before >= 0 && reading(end).timeMs - reading(before).timeMs <= LONGEST_EXIT_MS;
+  return reading(isExit ? before : end);
+}
+
 /**
  * PSS of a tree, if it was read while the processes were not much smaller than at their peak; otherwise RSS. PSS is
- * polled rarely; the RSS of the remaining processes at the end bounds it. A process that is ending shows 0 bytes for
- * a moment, which does not count.
+ * polled rarely; the RSS of the remaining processes at the end bounds it.
  */
-export function levelAtEnd(series: MemorySeries, members: number): LevelAtEnd {
-  const last = (metric: Metric) =>
-    series.values.get(metric)?.findLast((reading) => reading > 0) ?? 0;
-  const rss = last("treeRssBytes") || last("rssBytes");
-  const pss = pssOfTree(series).findLast((reading) => reading > 0) ?? 0;
-  return members > 1 && pss > 0 && wasPssReadNearPeak(series)
-    ? { metric: "treePssBytes", bytes: rss > 0 ? Math.min(pss, rss) : pss }
-    : { metric: members > 1 ? "treeRssBytes" : "rssBytes", bytes: rss };
+export function levelAtEnd(
+  series: MemorySeries,
+  members: number,
+  liveBytes: Bytes = 0,
+): LevelAtEnd {
+  const rss =
+    lastReading(series, "treeRssBytes", liveBytes) ?? lastReading(series, "rssBytes", liveBytes);
+  const { bytes, timeMs } = rss ?? { bytes: 0, timeMs: 0 };
+  if (members <= 1) {
+    return { metric: "rssBytes", bytes, timeMs, usualBytes: 0 };
+  }
+  const allPss = pssOfTree(series);
+  const at = allPss.findLastIndex((reading) => reading > 0);
+  if (at < 0 || !wasPssReadNearPeak(series)) {
+    const usualBytes = usualLevel(series, series.values.get("treeRssBytes"));
+    return { metric: "treeRssBytes", bytes, timeMs, usualBytes };
+  }
+  const pss = { bytes: allPss[at] as number, timeMs: series.timesMs[at] as number };
+  const last = bytes > 0 && bytes < pss.bytes ? { bytes, timeMs } : pss;
+  return { metric: "treePssBytes", ...last, usualBytes: usualLevel(series, allPss) };
+}
+
+/** Median of the readings after the first third of the window; 0 if there is none. */
+function usualLevel({ timesMs }: MemorySeries, readings: Float64Array = new Float64Array()): Bytes {
+  const [first, last] = [timesMs[0] ?? 0, timesMs.at(-1) ?? 0];
+  const fromMs = first + (last - first) / 3;
+  const known = readings.filter((bytes, i) => bytes > 0 && (timesMs[i] ?? 0) >= fromMs);
+  return known.length === 0 ? 0 : median([...known]);
 }
 
 function wasPssReadNearPeak({ values }: MemorySeries): boolean {
@@ -141,15 +198,19 @@ function growthOf(readings: Readings): Growth {
 /** PSS counts shared memory once; it is polled less often than RSS. */
 const FEWEST_OF_PSS = 16;
 
+/** The first process of a tree, whose series carries the tree's figures. */
+interface Root {
+  readonly series: MemorySeries;
+  readonly endedMs: TimeMs | null;
+  /** What was live at the end, of the whole tree; absent if no profile contains it. */
+  readonly liveBytes?: Bytes;
+}
+
 /**
- * `root`: the first process of the tree, whose series carries the tree's figures. `members`: number of
- * processes in the tree, of {@link membersOf}. A single process is judged by its own RSS, a tree by its PSS, or by its RSS if PSS was
+ * `members`: number of processes in the tree, of {@link membersOf}. A single process is judged by its own RSS, a tree by its PSS, or by its RSS if PSS was
  * read too rarely.
  */
-export function totalGrowth(
-  { series, endedMs }: { readonly series: MemorySeries; readonly endedMs: TimeMs | null },
-  members: number,
-): TotalGrowth {
+export function totalGrowth({ series, endedMs, liveBytes }: Root, members: number): TotalGrowth {
   const candidates: readonly [Metric, number][] =
     members > 1
       ? [
@@ -157,7 +218,7 @@ export function totalGrowth(
           ["treeRssBytes", 1],
         ]
       : [];
-  const end = levelAtEnd(series, members);
+  const end = levelAtEnd(series, members, liveBytes);
   for (const [metric, fewest] of candidates) {
     const readings = readingsOf(series, metric, endedMs);
     const growth = growthOf(readings);

@@ -30,7 +30,8 @@ export function rulesFor({ selection }: Evidence, rules: readonly Rule[]): reado
 }
 
 /** For selected rows without an accused site: whether their live bytes grow anyway. null if all rows are selected. */
-export function selectionGrowth({ evidence, windowMs, suspects }: Observations): Finding | null {
+export function selectionGrowth(observations: Observations): Finding | null {
+  const { evidence, windowMs, suspects } = observations;
   if (evidence.selection === undefined || evidence.sites === undefined || suspects.length > 0) {
     return null;
   }
@@ -46,7 +47,7 @@ export function selectionGrowth({ evidence, windowMs, suspects }: Observations):
   return growth.shape === "growing"
     ? {
         ...open(
-          `Live memory of these rows grows by ${formatSlopeBriefly(growth.slope)}, but no single site is known to keep it; ${settledBy(2 * windowMs)}.`,
+          `Live memory of these rows grows by ${formatSlopeBriefly(growth.slope)}, but no single site is known to keep it; ${settledBy(observations, 2 * windowMs)}.`,
           0.6,
           2 * windowMs,
         ),

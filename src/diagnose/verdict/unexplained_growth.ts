@@ -30,7 +30,7 @@ export function unexplainedGrowth(observations: Observations, calm: Finding | nu
   const name = memoryName(total);
   if (!isFirm(total) && risesLate(total)) {
     return open(
-      `${name} rises by ${formatSlopeBriefly(total.late.slope)} in the last third of the window, to ${formatBytesBriefly(levelNow(total))}: that began too late to distinguish a leak from a temporary load, and ${settledBy(neededMs)}.`,
+      `${name} rises by ${formatSlopeBriefly(total.late.slope)} in the last third of the window, to ${formatBytesBriefly(levelNow(total))}: that began too late to distinguish a leak from a temporary load, and ${settledBy(observations, neededMs)}.`,
       WEIGHT,
       neededMs,
     );
@@ -38,7 +38,7 @@ export function unexplainedGrowth(observations: Observations, calm: Finding | nu
   const grows = `${name} grows by ${formatSlopeInterval(total.slope, total.low, total.high)}, to ${formatBytesBriefly(levelNow(total))} now`;
   if (total.shape === "short" || total.slope <= 0) {
     return open(
-      `No rule has a verdict on ${formatDurationBriefly(windowMs)} of this program: ${settledBy(neededMs)}.`,
+      `No rule has a verdict on ${formatDurationBriefly(windowMs)} of this program: ${settledBy(observations, neededMs)}.`,
       WEIGHT,
       neededMs,
     );
@@ -48,7 +48,7 @@ export function unexplainedGrowth(observations: Observations, calm: Finding | nu
     return growsSlowly(observations, grows, part);
   }
   return open(
-    `${grows}, and no measurement explains it yet: ${settledBy(neededMs)}.${part}`,
+    `${grows}, and no measurement explains it yet: ${settledBy(observations, neededMs)}.${part}`,
     WEIGHT,
     neededMs,
   );
@@ -62,11 +62,8 @@ const JUDGED_SHARE = 2 / 3;
 const MOST_TYPES = 3;
 
 /** A slow but certain rise: its rate, what it adds in a day, and what sites and censuses show so far. */
-function growsSlowly(
-  { total, windowMs, sites, evidence }: Observations,
-  grows: string,
-  part: string,
-): Finding {
+function growsSlowly(observations: Observations, grows: string, part: string): Finding {
+  const { total, windowMs, sites, evidence } = observations;
   const neededMs = Math.max(1.9 * windowMs, ENOUGH_KEPT_BYTES / total.slope / JUDGED_SHARE);
   const histories = evidence.sites;
   const site = histories
@@ -83,7 +80,7 @@ function growsSlowly(
   const counted = more.length === 0 ? [] : [`censuses count ${more.join(", ")}`];
   const known = [...kept, ...counted].join("; ");
   return open(
-    `${grows}: slowly, but evenly, and ${formatBytesBriefly(total.slope * DAY_MS)} a day if it continues; ${settledBy(neededMs)}.${known === "" ? "" : ` So far: ${known}.`}${part}`,
+    `${grows}: slowly, but evenly, and ${formatBytesBriefly(total.slope * DAY_MS)} a day if it continues; ${settledBy(observations, neededMs)}.${known === "" ? "" : ` So far: ${known}.`}${part}`,
     WEIGHT,
     neededMs,
   );

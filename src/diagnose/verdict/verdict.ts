@@ -19,6 +19,7 @@ import type { Finding } from "../rules/rule.js";
 import { isFirm, risesLate } from "../series/growth.js";
 import { adviceFor, watchLongerAdvice } from "../wording/advice.js";
 import { deviceSummary, insufficientSummary, summaryOf } from "../wording/summary_sentence.js";
+import { hasEnded } from "../wording/window_needed.js";
 import { accusedBy, NOBODY, suspectsOf } from "./accused_sites.js";
 import { alsoFound, type Cause, causesOf, type Judged, mainCause } from "./causes.js";
 import { confidenceOf } from "./confidence.js";
@@ -112,11 +113,11 @@ function adviceOf(
 }
 
 /** The command line of a recorded program that has ended, without its Python; "" while it runs. */
-function commandToRepeat({ evidence, target }: Observations): string {
-  if (target.process.endedMs === null || evidence.importedFrom !== undefined) {
+function commandToRepeat(observations: Observations): string {
+  if (!hasEnded(observations)) {
     return "";
   }
-  const [first = "", ...rest] = evidence.target.command;
+  const [first = "", ...rest] = observations.evidence.target.command;
   const words = /^python[\d.]*$/.test(baseName(first)) && rest.length > 0 ? rest : [first, ...rest];
   return oneLine(words.map(shellWord).join(" "), LONGEST_COMMAND);
 }

@@ -3,7 +3,12 @@ import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
 import { withYouth } from "./young_window.js";
 
-const after = (seconds: number) => ({ windowMs: seconds * 1000 }) as Observations;
+const after = (seconds: number, endedMs: number | null = null) =>
+  ({
+    windowMs: seconds * 1000,
+    evidence: {},
+    target: { process: { endedMs } },
+  }) as Observations;
 const finding = (kind: Finding["kind"], says: Finding["says"]): Finding => ({
   says,
   kind,
@@ -27,6 +32,11 @@ test("the program is not called steady, either", () => {
   const { kind, detail } = withYouth(finding("cache-plateau", "no leak"), after(12));
   expect(kind).toBe("insufficient-evidence");
   expect(detail).toMatch(/a slow leak look the same; a window of 1 min would settle it\.$/);
+});
+
+test("a program that has ended is to be run again for longer", () => {
+  const { detail } = withYouth(finding("steady", "no leak"), after(12, 1_700_000_012_000));
+  expect(detail).toMatch(/look the same; a run of 1 min or more would settle it\.$/);
 });
 
 test("counts and device-allocator figures are valid in any window", () => {

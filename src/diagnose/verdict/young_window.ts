@@ -24,7 +24,8 @@ const NEEDED_MS: Millis = 60_000;
  * The finding as stated after such a short window: what was observed, which site it points to, and the window
  * that would settle it.
  */
-export function withYouth(finding: Finding, { windowMs }: Observations): Finding {
+export function withYouth(finding: Finding, observations: Observations): Finding {
+  const { windowMs } = observations;
   if (windowMs >= SETTLED_MS || finding.about === "device" || !BY_DEVELOPMENT.has(finding.kind)) {
     return finding;
   }
@@ -35,7 +36,7 @@ export function withYouth(finding: Finding, { windowMs }: Observations): Finding
   return {
     ...finding,
     kind: "insufficient-evidence",
-    detail: `${finding.detail} In ${formatDurationBriefly(windowMs)} ${alike}; ${settledBy(NEEDED_MS)}.`,
+    detail: `${finding.detail} In ${formatDurationBriefly(windowMs)} ${alike}; ${settledBy(observations, NEEDED_MS)}.`,
     neededMs: NEEDED_MS,
   };
 }

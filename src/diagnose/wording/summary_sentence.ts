@@ -15,7 +15,7 @@ import { growingChildren, whichChildrenGrow } from "../causes/growing_children.j
 import { growingHandles } from "../causes/growing_handles.js";
 import type { Evidence } from "../evidence/evidence.js";
 import type { Observations, ProcessObservation } from "../evidence/observations.js";
-import { freedAtEnd, measureName } from "../series/total_growth.js";
+import { levelBeforeEnd, measureName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { fillingParts, holderName } from "./filling_cache.js";
@@ -179,8 +179,9 @@ export function levelText({ evidence, target, total, windowMs }: Observations): 
   }
   const processes = runningAtEnd(evidence);
   const count = processes === 1 ? "" : ` in ${processes} processes`;
-  if (freedAtEnd(total)) {
-    return `${formatBytesBriefly(total.level)} ${measureName(end)}${count}, and ${formatBytesBriefly(end.bytes)} at the end, ${after}`;
+  const before = levelBeforeEnd(total);
+  if (before !== null) {
+    return `${formatBytesBriefly(before)} ${measureName(end)}, and ${formatBytesBriefly(end.bytes)} at the end${count}, ${after}`;
   }
   return `${formatBytesBriefly(end.bytes)} ${measureName(end)}${count} ${after}${freeText(target, end.bytes)}`;
 }

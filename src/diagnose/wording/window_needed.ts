@@ -1,5 +1,6 @@
 /** The window length that a verdict needs, shared by the rule's sentence and the advice. */
 import type { Millis } from "../../model/base/units.js";
+import type { Observations } from "../evidence/observations.js";
 
 const SECOND: Millis = 1000;
 const MINUTE: Millis = 60 * SECOND;
@@ -23,11 +24,19 @@ const WINDOWS: readonly (readonly [Millis, string])[] = [
 const DAY: Millis = 24 * HOUR;
 
 /**
- * "a window of 10 min would settle it": `neededMs` is the length of the whole window; it is rounded up to a
- * common length.
+ * "a window of 10 min would settle it", or "a run of 10 min or more would settle it" if the program has ended.
+ * `neededMs` is the length of the whole window; it is rounded up to a common length.
  */
-export function settledBy(neededMs: Millis): string {
-  return `a window of ${windowFor(neededMs)[1].replace(/[a-z]+/, " $&")} would settle it`;
+export function settledBy(observations: Observations, neededMs: Millis): string {
+  const length = windowFor(neededMs)[1].replace(/[a-z]+/, " $&");
+  return hasEnded(observations)
+    ? `a run of ${length} or more would settle it`
+    : `a window of ${length} would settle it`;
+}
+
+/** Whether the recorded program is known to have ended: it can only be run again, not be watched for longer. */
+export function hasEnded({ evidence, target }: Observations): boolean {
+  return target.process.endedMs !== null && evidence.importedFrom === undefined;
 }
 
 /** The value of `--for`: "10min". */

@@ -1,6 +1,7 @@
 import {
   doubtAbout,
   isPassing,
+  lastReading,
   levelAtEnd,
   membersOf,
   pssOfTree,
@@ -10,10 +11,10 @@ import {
 import { float64At } from "../../model/base/columns.js";
 import { unseenUpToBytes } from "../../model/base/interval.js";
 import { formatBytes } from "../../model/base/numbers.js";
-import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { nothingThere } from "../../model/errors/errors.js";
-import type { Profile } from "../../model/profile/profile.js";
+import { Domain, type Profile } from "../../model/profile/profile.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
 import type { Moment, Recording } from "../../recording/types.js";
 import { memoryEndsOf } from "./memory_ends.js";
@@ -56,6 +57,7 @@ export function summarize(
   const root = recording.series[0];
   const rootProcess = recording.processes[0];
   const steps = launcherSteps(recording);
+  const live = liveAtEnd(whole);
   return {
     schema: "tidemark.summary/1",
     target: {
@@ -72,8 +74,8 @@ export function summarize(
     },
     atMs: profile?.timeMs ?? (typeof moment === "number" ? moment : recording.endMs),
     ...(peak === null ? {} : { livePeakMs: peak.timeMs }),
-    rss: treeRss(recording),
-    ...treePss(recording),
+    rss: treeRss(whole),
+    ...treePss(whole),
     processes: recording.processes.flatMap((process, index) => {
       const series = recording.series[index];
       if (steps.has(index)) {
@@ -93,8 +95,10 @@ export function summarize(
             recording.processes.length === 1 ? (recording.end?.maxRssBytes ?? 0) : 0,
           ) || null,
         endRssBytes:
-          Math.max(lastReading(series, "rssBytes") ?? 0, rssWhenKilled(recording, process.pid)) ||
-          null,
+          Math.max(
+            (series && lastReading(series, "rssBytes", live.get(process.pid))?.bytes) ?? 0,
+            rssWhenKilled(recording, process.pid),
+          ) || null,
         profiled: process.profiled,
         ...(typeof process.rank === "number" ? { rank: process.rank } : {}),
       };
@@ -103,7 +107,7 @@ export function summarize(
     ...(where.length === 0 ? {} : { where: conditionText(where) }),
     ...groupsOf(recording, profile, peak, by),
     sites: profile && peak ? sitesOf(profile, peak) : [],
-    series: growthOf(recording),
+    series: growthOf(whole),
     agent: agentFigures(recording, moment === "peak" ? profileOf("end") : profile),
     ...copiedIn(profile),
     ...lastLedger(recording),
@@ -224,15 +228,39 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
   for (const { rssBytes, timeMs } of recording.memoryEnds) {
     peak = rssBytes > peak.value ? { value: rssBytes, timeMs, afterMs: null } : peak;
   }
+  const last = root ? lastReading(root, "treeRssBytes", sumOf(liveAtEnd(recording))) : null;
+  const killedBytes = rssWhenKilled(recording, recording.meta.pid);
   return {
     peakBytes: peak.value,
     peakMs: peak.timeMs || endMs,
     ...(peak.afterMs === null ? {} : { peakAfterMs: peak.afterMs }),
-    endBytes: Math.max(
-      lastReading(root, "treeRssBytes") ?? 0,
-      rssWhenKilled(recording, recording.meta.pid),
-    ),
+    ...(killedBytes > (last?.bytes ?? 0)
+      ? { endBytes: killedBytes }
+      : { endBytes: last?.bytes ?? 0, ...(last ? endTime(recording, last.timeMs) : {}) }),
   };
+}
+
+/**
+ * What each process held at the end, without mappings, which may not be resident. Empty while the program runs: only its
+ * exit makes the last reading of RSS say less.
+ */
+function liveAtEnd(recording: Recording): ReadonlyMap<Pid, Bytes> {
+  const live = new Map<Pid, Bytes>();
+  if (recording.processes[0]?.endedMs === null || recording.snapshots.length === 0) {
+    return live;
+  }
+  const { sites, processes } = recording.profileAt("end");
+  sites.liveBytes.forEach((bytes, row) => {
+    const process = processes[sites.process[row] ?? -1];
+    if (process !== undefined && sites.domain[row] !== Domain.mapped) {
+      live.set(process.pid, (live.get(process.pid) ?? 0) + bytes);
+    }
+  });
+  return live;
+}
+
+function sumOf(live: ReadonlyMap<Pid, Bytes>): Bytes {
+  return [...live.values()].reduce((sum, bytes) => sum + bytes, 0);
 }
 
 /** Growth since the last poll of a process killed for memory. 0 for any other process. */
@@ -246,11 +274,30 @@ function rssWhenKilled({ memoryEnds }: Recording, pid: Pid): Bytes {
  */
 function treePss(recording: Recording): Pick<SummaryJson, "pss"> {
   const [root] = recording.series;
-  const end = root === undefined ? null : levelAtEnd(root, membersIn(recording));
+  const end =
+    root === undefined ? null : levelAtEnd(root, membersIn(recording), sumOf(liveAtEnd(recording)));
   const { value, timeMs } = root === undefined ? NOTHING : highestOf(root.timesMs, pssOfTree(root));
   return end?.metric === "treePssBytes"
-    ? { pss: { peakBytes: value, peakMs: timeMs, endBytes: end.bytes } }
+    ? {
+        pss: {
+          peakBytes: value,
+          peakMs: timeMs,
+          endBytes: end.bytes,
+          ...endTime(recording, end.timeMs),
+        },
+      }
     : {};
+}
+
+const WELL_BEFORE_MS: Millis = 300;
+
+/** The time of the last reading of a program that ended well after it. */
+function endTime(
+  { processes: [root], endMs }: Recording,
+  timeMs: TimeMs,
+): { readonly endMs?: TimeMs } {
+  const isEarly = (root?.endedMs ?? null) !== null && endMs - timeMs >= WELL_BEFORE_MS;
+  return isEarly ? { endMs: timeMs } : {};
 }
 
 /** The time of the last reading before `timeMs`; undefined if there is none. */
@@ -281,24 +328,24 @@ function highestOf(timesMs: Float64Array, values: Float64Array) {
   return { value, timeMs };
 }
 
-/** null if there is no reading. A process that is ending shows 0 bytes for a moment, which does not count. */
-function lastReading(series: MemorySeries | undefined, metric: Metric): number | null {
-  return series?.values.get(metric)?.findLast((reading) => reading > 0) ?? null;
-}
-
 /** PSS is polled rarely; the RSS of the remaining processes at the end bounds it. */
 function lastPss(series: MemorySeries | undefined): number | null {
   const pss =
     series === undefined ? null : (pssOfTree(series).findLast((reading) => reading > 0) ?? null);
-  const rss = lastReading(series, "treeRssBytes");
-  return pss === null || rss === null ? pss : Math.min(pss, rss);
+  const rss = series === undefined ? null : lastReading(series, "treeRssBytes");
+  return pss === null || rss === null ? pss : Math.min(pss, rss.bytes);
 }
 
 /** The growth of the process tree's memory, as the verdict uses it; null without readings. */
 export function treeGrowth(recording: Recording): TotalGrowth | null {
   const [series] = recording.series ?? [];
   const endedMs = recording.processes[0]?.endedMs ?? null;
-  return series === undefined ? null : totalGrowth({ series, endedMs }, membersIn(recording));
+  return series === undefined
+    ? null
+    : totalGrowth(
+        { series, endedMs, liveBytes: sumOf(liveAtEnd(recording)) },
+        membersIn(recording),
+      );
 }
 
 function growthOf(recording: Recording): SummaryJson["series"] {

@@ -89,6 +89,7 @@ describe("rates", () => {
     expect(formatGrowthInterval(578 * MIB, 567 * MIB, 589 * MIB)).toBe("+578 MiB/h (+567 to +589)");
     expect(formatGrowthInterval(578 * MIB, 577.8 * MIB, 578.2 * MIB)).toBe("+578 MiB/h");
     expect(formatGrowthInterval(0, 0, 0)).toBe("none");
+    expect(formatGrowthInterval(0, -34_236 * MIB, 0)).toBe("none");
     expect(formatGrowthInterval(0, 0, 2 * MIB)).toBe("not measurable (0.00 to +2.00 MiB/h)");
   });
 

@@ -66,7 +66,8 @@ export function formatGrowth(bytesPerHour: number): string {
 
 /**
  * "+578 MiB/h (+567 to +589)"; "+578 MiB/h" if both ends of the 95 % interval print as the growth does; "not measurable
- * (-3.0 to +5.0 MiB/h)" if it includes zero; "window too short" without one. Bytes per hour.
+ * (-3.0 to +5.0 MiB/h)" if it includes zero; "none" if nothing in it prints as growth; "window too short" without one.
+ * Bytes per hour.
  */
 export function formatGrowthInterval(bytesPerHour: number, low?: number, high?: number): string {
   if (low === undefined || high === undefined) {
@@ -76,7 +77,7 @@ export function formatGrowthInterval(bytesPerHour: number, low?: number, high?: 
   const [from, to] = [formatGrowth(low), formatGrowth(high)];
   const range = `${from.replace(" MiB/h", "")} to ${to}`;
   if (low <= 0 && high >= 0) {
-    return low === high ? "none" : `not measurable (${range})`;
+    return to === formatGrowth(0) ? "none" : `not measurable (${range})`;
   }
   return from === to && from === own ? own : `${own} (${range.replace(" MiB/h", "")})`;
 }

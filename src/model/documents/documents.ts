@@ -147,10 +147,11 @@ export interface SummaryJson {
   /**
    * For a process tree: the sum of all RSS, which counts shared memory several times. With `peakAfterMs`, the peak is
    * the kernel's high-water mark, which no reading saw: it was reached after `peakAfterMs`, at `peakMs` at the latest.
+   * `endMs`: the time of the last reading, if it was well before the end; processes may have ended in between.
    */
-  rss: { peakBytes: Bytes; peakMs: TimeMs; peakAfterMs?: TimeMs; endBytes: Bytes };
+  rss: { peakBytes: Bytes; peakMs: TimeMs; peakAfterMs?: TimeMs; endBytes: Bytes; endMs?: TimeMs };
   /** For a tree of several processes, if PSS is readable: the memory of the tree, at the polls of PSS. */
-  pss?: { peakBytes: Bytes; peakMs: TimeMs; endBytes: Bytes };
+  pss?: { peakBytes: Bytes; peakMs: TimeMs; endBytes: Bytes; endMs?: TimeMs };
   processes: {
     pid: Pid;
     parentPid: Pid;

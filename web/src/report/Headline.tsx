@@ -108,7 +108,7 @@ function Figures({ report, snapshot }: Pick<HeadlineProps, "report" | "snapshot"
   const rssKnown = summary.rss.peakBytes > 0;
   // Memory shared by several processes counts once.
   const name = summary.pss ? "PSS" : "RSS";
-  const { peakBytes, endBytes, ...peak } = summary.pss ?? summary.rss;
+  const { peakBytes, endBytes, endMs: readMs = endMs, ...peak } = summary.pss ?? summary.rss;
   const unknown = (figure: ImportedFigure) => isUnknown(summary.imported, figure);
   const live = unknown("live") ? null : snapshot && totalLive(snapshot);
   const absentRss = unknown("rss") ? "unknown" : "not recorded";
@@ -131,7 +131,7 @@ function Figures({ report, snapshot }: Pick<HeadlineProps, "report" | "snapshot"
       <Figure
         name={`Final ${name}`}
         value={rssKnown ? formatBytes(endBytes) : "-"}
-        note={unknown("time") ? "times unknown" : `after ${formatDuration(endMs - startMs)}`}
+        note={unknown("time") ? "times unknown" : `after ${formatDuration(readMs - startMs)}`}
         strong
       />
       <Figure name="Growth" value={growth.value} note={growth.note} />
