@@ -1,5 +1,6 @@
 /** The document of `tidemark lines`: memory by source line. */
 import { realpathSync } from "node:fs";
+import { interval95 } from "../../model/base/interval.js";
 import type { FrameJson, LinesJson, SummarySiteJson } from "../../model/documents/documents.js";
 import type { LineFigures } from "../../model/profile/imported.js";
 import type { Profile } from "../../model/profile/profile.js";
@@ -184,6 +185,9 @@ function lineOf(frame: FrameJson, sites: readonly SummarySiteJson[]): LineRow {
     allocatedBytes: sum((site) => site.allocatedBytes),
     pythonShare: all > 0 ? python / all : 0,
     standardErrorBytes: live.standardErrorBytes,
+    ...(sites.some((site) => site.interval95Bytes === undefined)
+      ? {}
+      : { interval95Bytes: interval95(live.bytes, live.standardErrorBytes) }),
   };
 }
 

@@ -362,7 +362,10 @@ export interface LinesJson {
     allocatedBytes: Bytes;
     /** Share of liveBytes (or of liveBytesAtPeak if that is 0) that Python's allocators allocated. */
     pythonShare: number;
+    /** Of liveBytes, with the 95 % interval, which is wider than two standard errors if there are few samples. */
     standardErrorBytes: Bytes;
+    /** Absent for an imported file. */
+    interval95Bytes?: Interval;
     /**
      * Highest live bytes of this line alone, in any snapshot or at the program's peak; an imported file's own
      * figure. Absent with `--by`, and if an imported file does not measure it.
