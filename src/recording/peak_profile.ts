@@ -1,14 +1,14 @@
 import { addAt, float64At, uint16At } from "../model/base/columns.js";
 import type { Bytes, ProcessIndex, TimeMs } from "../model/base/units.js";
 import { foldSites } from "../model/profile/fold_sites.js";
-import type { Profile, SiteTable } from "../model/profile/profile.js";
+import type { Profile, ProfileProcess, SiteTable } from "../model/profile/profile.js";
 import { pickSites } from "../model/profile/site_columns.js";
 import type { Recording } from "./types.js";
 
 /**
  * The profile of the tree's highest live bytes. The recorder's profiles miss a peak between them, but every agent keeps
-its own process's peak. So this takes the peak of the process with the highest one, and for the other processes the
-profile nearest to that moment; or the highest of the recorder's profiles, if that is higher.
+ * its own process's peak. So this takes the peak of the process with the highest one, and for the other processes that were
+ * seen to run then the profile nearest to that moment; or the highest of the recorder's profiles, if that is higher.
  */
 export function peakProfile(recording: Recording): Profile {
   const last = recording.profileOf(recording.snapshots.length - 1);
@@ -18,7 +18,10 @@ export function peakProfile(recording: Recording): Profile {
     return recording.profileOf(highest);
   }
   const others = recording.profileOf(nearestSnapshot(recording, peak.timeMs));
-  const rest = rowsOf(others.sites, (row) => others.sites.process[row] !== peak.process);
+  const runs = others.processes.map(
+    (process, index) => index !== peak.process && ranAt(recording, process, peak.timeMs),
+  );
+  const rest = rowsOf(others.sites, (row) => runs[others.sites.process[row] ?? -1] === true);
   const sites = [
     asOneCohort(pickSites(others.sites, rest, others.cohorts.length)),
     peakRows(last.sites, peak.process),
@@ -35,6 +38,32 @@ export function peakProfile(recording: Recording): Profile {
     cohorts: [peak.timeMs + 1],
   };
 }
+
+/**
+ * Whether a process ran at a time. Nearest profiles contain some that ran only before or after. One that ended between two
+ * readings had ended, unless the program ended as well.
+ */
+function ranAt(
+  { processes, series }: Recording,
+  { pid, startedMs }: ProfileProcess,
+  timeMs: TimeMs,
+): boolean {
+  if (startedMs > timeMs) {
+    return false;
+  }
+  const index = processes.findLastIndex(
+    (each) => each.pid === pid && each.startedMs <= startedMs + START_ERROR_MS,
+  );
+  const endedMs = processes[index]?.endedMs ?? Number.POSITIVE_INFINITY;
+  const endsWithProgram = endedMs >= (processes[0]?.endedMs ?? Number.POSITIVE_INFINITY);
+  const rss = series[index]?.values.get("rssBytes");
+  const lastRead = rss?.findLastIndex((bytes) => bytes > 0) ?? -1;
+  const lastMs = endsWithProgram ? endedMs : (series[index]?.timesMs[lastRead] ?? endedMs);
+  return lastMs >= timeMs;
+}
+
+/** The kernel counts starts in hundredths of a second. */
+const START_ERROR_MS = 50;
 
 function greatestPeak(
   profile: Profile,
