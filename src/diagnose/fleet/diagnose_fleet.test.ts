@@ -148,7 +148,7 @@ test("a version that is too young says how many instances it takes, and for how 
   ]);
   expect(verdict.kind).toBe("insufficient-evidence");
   expect(needed).toMatchObject({ version: "1.1", share: 0.05, running: 1 });
-  expect((needed?.ms ?? 0) / HOUR).toBeCloseTo(30, 0);
+  expect((needed?.ms ?? 0) / HOUR).toBeCloseTo(36, 0);
   expect(limits.join(" ")).toMatch(/Version 1\.1 runs on 1 instance, for .* can be decided with/);
   // That many instances for that long do decide.
   const days = ((needed?.ms ?? 0) + HOUR / 2) / DAY;

@@ -42,6 +42,7 @@ import {
   shortLivesText,
   soonerText,
 } from "../wording/fleet_sentence.js";
+import { judgedVersions, lastingAccused, stillRuns } from "./accused_version.js";
 import type { FleetProcess, ServiceEvidence } from "./curves/fleet_evidence.js";
 import { isWeekOpen, loadRange, withoutLoad } from "./curves/load_removal.js";
 import { normalQuantile } from "./curves/normal_quantile.js";
@@ -49,15 +50,7 @@ import { firstLeaking } from "./first_leaking.js";
 import { forecasts } from "./forecast.js";
 import { fleetSuspects } from "./growth/fleet_suspects.js";
 import { type GroupGrowth, type Judging, LEAST_DECIDED_MS } from "./growth/group_growth.js";
-import {
-  accusedLives,
-  isLeaking,
-  type JudgedVersion,
-  judged,
-  leaksEverywhere,
-  rateOf,
-  versionsOf,
-} from "./judged_version.js";
+import { accusedLives, type JudgedVersion, leaksEverywhere, rateOf } from "./judged_version.js";
 import { needed } from "./needed.js";
 import { commonKind, ownVerdict } from "./own_verdicts.js";
 import { shortLives } from "./short_lives.js";
@@ -80,20 +73,16 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     isLoadKnown: by !== "unknown",
     isWeekOpen: isWeekOpen(unloaded, window.endMs),
   };
-  const versions: JudgedVersion[] = [];
-  for (const version of versionsOf(processes)) {
-    versions.push(judged(version, judging, versions));
-  }
+  const versions = judgedVersions(processes, judging);
   const newest = versions.at(-1);
-  const accused = accusedOf(versions, window.endMs);
+  const accused = lastingAccused(versions, processes, judging);
   const lives = accused === null ? [] : accusedLives(accused);
   const ofAccused = lives.map(({ process }) => process);
   const suspects = accused === null ? [] : fleetSuspects(ofAccused, rateOf(accused), judging);
   const first = accused === null ? null : firstLeaking(versions, accused);
   const change = changeBetween(versions, first, z, accused === null ? null : rateOf(accused));
   const single = newest === undefined ? null : singleVerdict(newest, window.endMs);
-  const shape: FleetShape =
-    accused !== null ? "leaking" : single?.isFirst ? "short" : (newest?.growth?.shape ?? "short");
+  const shape = accused !== null ? "leaking" : single?.isFirst ? "short" : shapeOf(newest);
   const kind = kindOf(shape, ofAccused, newest ?? null);
   const odd = versions.flatMap(({ version, odd: found }) =>
     found.map(({ instance, growth }) => ({ instance, version, ...rateJson(growth) })),
@@ -148,28 +137,10 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   };
 }
 
-/** The newest version decides. What an older one did is over, unless it still runs, or the newest has not run long enough. */
-function accusedOf(versions: readonly JudgedVersion[], endMs: number): JudgedVersion | null {
-  const last = versions.findLast(
-    ({ growth }) => growth !== null && growth.shape !== "short" && growth.shape !== "undecided",
-  );
-  const running = new Set(
-    versions.flatMap(({ processes }) =>
-      processes.flatMap(({ process }) =>
-        (process.endedMs ?? endMs) >= endMs ? process.instance : [],
-      ),
-    ),
-  );
-  // Instances that leaked alone and have no successor of their name are over.
-  const goesOn = (version: JudgedVersion) =>
-    leaksEverywhere(version) || version.odd.some(({ instance }) => running.has(instance));
-  const isOpen = (version: JudgedVersion) =>
-    stillRuns(version, endMs) || (version === last && goesOn(version));
-  return versions.findLast((version) => isLeaking(version) && isOpen(version)) ?? null;
-}
-
-function stillRuns({ processes }: JudgedVersion, endMs: number): boolean {
-  return processes.some(({ process }) => (process.endedMs ?? endMs) >= endMs);
+/** Of a version that is not accused. */
+function shapeOf(version: JudgedVersion | undefined): FleetShape {
+  const shape = version?.growth?.shape ?? "short";
+  return shape === "leaking" ? "undecided" : shape;
 }
 
 /** The kind that the processes' own diagnoses name most often, otherwise that of Python objects. */

@@ -4,10 +4,11 @@
  *   half width  =  noise / (time^1.5 x root of instances)        of readings whose noise stays alike
  *
  * The noise is that of the version's own curve, or of one before it. A leak of {@link WANTED} of the limit a day has to
- * rise as surely as the decision at that age asks: see group_growth.ts.
+ * rise as surely as the decision at that age asks (see group_growth.ts), and still do so a while later (accused_version.ts).
  */
 import type { Millis, TimeMs } from "../../model/base/units.js";
 import type { FleetNeededJson } from "../../model/documents/fleet_diagnosis_document.js";
+import { LASTING_MS } from "./accused_version.js";
 import { type GroupGrowth, LEAST_DECIDED_MS, LEAST_SURE } from "./growth/group_growth.js";
 import type { JudgedVersion } from "./judged_version.js";
 
@@ -26,7 +27,7 @@ export function needed(versions: readonly JudgedVersion[], endMs: TimeMs): Fleet
   const full = growth.limit || growth.level;
   const rate = (WANTED * full) / DAY_MS;
   const earlier = versions.slice(0, -1);
-  const ms = LEAST_DECIDED_MS;
+  const ms = LEAST_DECIDED_MS + LASTING_MS;
   const halfWidth = MARGIN * (1 - LEAST_SURE) * rate;
   const [noise] = [growth, ...earlier.map((each) => each.growth).reverse()].flatMap(noiseOf);
   const running = newest.processes.filter(({ process }) => (process.endedMs ?? endMs) >= endMs);
@@ -37,7 +38,7 @@ export function needed(versions: readonly JudgedVersion[], endMs: TimeMs): Fleet
     version: newest.version,
     share: WANTED,
     isOfLimit: growth.limit > 0,
-    instances: Math.max(1, Math.ceil((noise / (halfWidth * ms ** 1.5)) ** 2)),
+    instances: Math.max(1, Math.ceil((noise / (halfWidth * LEAST_DECIDED_MS ** 1.5)) ** 2)),
     ms,
     running: new Set(running.map(({ process }) => process.instance)).size,
     ranMs: growth.windowMs,

@@ -107,8 +107,8 @@ test("what earlier versions did at the same ages is no part of the growth of the
   const cache = (hours: number) => 90 * (1 - Math.exp(-hours / 8));
   const found = (mib: (hours: number) => number) =>
     diagnosisOf([
-      ...three({ version: "1.0", fromDaysAgo: 7, toDaysAgo: 1.7, mib: cache }),
-      ...three({ version: "1.1", fromDaysAgo: 1.7, mib }),
+      ...three({ version: "1.0", fromDaysAgo: 7, toDaysAgo: 2.3, mib: cache }),
+      ...three({ version: "1.1", fromDaysAgo: 2.3, mib }),
     ]).verdict.kind;
   expect(found((hours) => cache(hours) + 1.3 * hours)).toBe("python-leak");
   expect(found((hours) => 2 * cache(hours))).not.toBe("python-leak");

@@ -149,9 +149,9 @@ test("a version that rises to what the one before used is not accused within fiv
       ...three({ version: "1.1", fromDaysAgo: days, mib: since }),
     ]).verdict.kind;
   expect(found(100, (hours) => 1.3 * hours)).not.toBe("python-leak");
-  expect(found(60, (hours) => 1.3 * hours)).toBe("python-leak");
-  expect(found(100, (hours) => 2 * hours)).toBe("python-leak");
-  expect(found(100, (hours) => 0.7 * hours, 5.5)).toBe("python-leak");
+  expect(found(60, (hours) => 1.3 * hours, 3.5)).toBe("python-leak");
+  expect(found(100, (hours) => 2 * hours, 3.3)).toBe("python-leak");
+  expect(found(100, (hours) => 0.7 * hours, 6)).toBe("python-leak");
 });
 
 test("a version that fell behind the one before first, and then catches up, does not leak", () => {
