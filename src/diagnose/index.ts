@@ -35,6 +35,7 @@ export {
   levelAtEnd,
   membersOf,
   pssOfTree,
+  type Reading,
   type TotalGrowth,
   totalGrowth,
 } from "./series/total_growth.js";

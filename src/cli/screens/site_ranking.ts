@@ -55,6 +55,9 @@ export function printSites(
  * standard errors). If so, one table is enough.
  */
 function isAtPeak(groups: readonly SiteGroup[]): boolean {
+  if (groups.every(({ live }) => live.bytes === 0)) {
+    return groups.every(({ atPeak }) => atPeak.bytes === 0);
+  }
   const total = groups.reduce((sum, group) => sum + group.atPeak.bytes, 0);
   return groups.every(({ live, atPeak }) => {
     const error = Math.hypot(live.standardErrorBytes, atPeak.standardErrorBytes);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { evidenceOf } from "../evidence/evidence.fixture.js";
+import { evidenceOf, FIXTURE_START_MS } from "../evidence/evidence.fixture.js";
 import { diagnose } from "../verdict/verdict.js";
 
 test("the verdict and the evidence name the worker that grows, not all workers", () => {
@@ -27,4 +27,19 @@ test("the verdict and the evidence name the worker that grows, not all workers",
   for (const sentence of sentences("anonRssBytes 40\nchild 43 anonRssBytes 20 + 1/s")) {
     expect(sentence).toMatch(/^Child process 43 grows(?:: | by )/);
   }
+});
+
+test("workers that ended while the program went on grew until they ended", () => {
+  const evidence = evidenceOf(
+    "anonRssBytes 40\nchild 43 anonRssBytes 20 + 1/s\nchild 44 anonRssBytes 20 + 1/s",
+  );
+  const ended = (afterMs: number) => ({
+    ...evidence,
+    processes: evidence.processes.map((process, at) =>
+      at === 0 ? process : { ...process, endedMs: FIXTURE_START_MS + afterMs },
+    ),
+  });
+  const said = (afterMs: number) => diagnose(ended(afterMs)).verdict.summary;
+  expect(said(50_000)).toMatch(/^Both child processes grew until they ended[,:] /);
+  expect(said(59_500)).toMatch(/^Both child processes grow[,:] /);
 });

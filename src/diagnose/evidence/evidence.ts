@@ -133,6 +133,8 @@ export interface Evidence {
   /** The documents of `tidemark gpu` about the allocator snapshots that belong to it. */
   readonly snapshots?: readonly GpuJson[];
   /** Processes that ran out of memory. */
+  /** Set if the program ended by itself, without an error. */
+  readonly isComplete?: boolean;
   readonly memoryEnds?: readonly MemoryEndEvidence[];
   /** Whether the source of an imported recording does not know which memory native code allocated. */
   readonly allocatorsUnknown?: true;

@@ -38,7 +38,7 @@ export const children: Rule = {
       says: "leak",
       kind: "child-growth",
       weight: inChildren.length > 0 ? 0.95 : 0.8,
-      detail: `${whichChildrenGrow(found)}${judged === 1 ? "" : ","} ${together}${rate}, to ${formatBytesBriefly(level)}.${ofOdd}`,
+      detail: `${whichChildrenGrow(found)}${judged === 1 ? "" : ","} ${together}${rate}, to ${formatBytesBriefly(level)} of RSS.${ofOdd}`,
       suspects: inChildren,
       explainedSlope: Math.max(slope, own),
     };

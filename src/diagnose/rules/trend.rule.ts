@@ -59,7 +59,7 @@ export const trend: Rule = {
         says: "no leak",
         kind: "warm-up",
         weight: 0.5,
-        detail: `${name} rose by ${formatBytesBriefly(atStart)} at the start and has been flat since, at ${formatBytesBriefly(levelNow(rss))}.`,
+        detail: `${name} rose by ${formatBytesBriefly(riseFromLowest(rss, atStart))} at the start and has been flat since, at ${formatBytesBriefly(levelNow(rss))}.`,
       };
     }
     return {
@@ -124,6 +124,12 @@ function startRise({ wholeRise, rise, level }: TotalGrowth): Bytes {
   return atStart >= SMALLEST_RISE_BYTES && atStart > 0.1 * level ? atStart : 0;
 }
 
+/** The same from the lowest reading, which the header shows as the minimum. */
+function riseFromLowest({ rise, level, readings: { values } }: TotalGrowth, atStart: Bytes): Bytes {
+  const lowest = values.reduce((least, value) => Math.min(least, value), level);
+  return Math.max(atStart, level - Math.max(0, rise) - lowest);
+}
+
 /** A rise that is not certain to continue: the end of a warm-up if most of it was at the start; else a longer window decides. */
 function slowsDown(observations: Observations): Finding {
   const { total, windowMs } = observations;
@@ -134,7 +140,7 @@ function slowsDown(observations: Observations): Finding {
       says: "no leak",
       kind: "warm-up",
       weight: 0.45,
-      detail: `${memoryName(total)} rose by ${formatBytesBriefly(atStart)} at the start. ${detail}`,
+      detail: `${memoryName(total)} rose by ${formatBytesBriefly(riseFromLowest(total, atStart))} at the start. ${detail}`,
       sentence: `Memory grew mostly at the start, and much less since (a warm-up): ${levelText(observations)}.`,
     };
   }

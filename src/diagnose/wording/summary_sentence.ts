@@ -94,7 +94,7 @@ export function summaryOf(
   accused: readonly SiteJudgement[],
   suspects: readonly SuspectJson[],
 ): string {
-  const { bounded } = observations;
+  const { bounded, evidence } = observations;
   const [first] = accused;
   const parts = [whatGrows(kind, observations)];
   const [filling] = bounded;
@@ -134,8 +134,13 @@ export function summaryOf(
       `the limit of ${formatBytesBriefly(growth.limitBytes)} is reached in ${formatDurationBriefly(growth.msToLimit)}`,
     );
   }
-  return `${parts[0]}: ${parts.slice(1).join("; ")}.`;
+  const isKept = KEPT_BY_SITES.has(kind) && evidence.isComplete === true;
+  return `${parts[0]}: ${parts.slice(1).join("; ")}.${isKept ? OR_NEEDED : ""}`;
 }
+
+/** A job that collects its results looks like a leak until it has written them. */
+const OR_NEEDED =
+  " The program ended by itself: if it needs all of this until its end, this is its working set, and no leak.";
 
 /** The line that adds the objects, if it is not the one that allocated them, or no allocation of them was sampled. */
 function addedText({ site }: SiteJudgement, { puts, stack: [frame] }: SuspectJson): string {

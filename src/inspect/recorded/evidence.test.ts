@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { SnapshotMoment } from "../../recording/types.js";
-import { snapshotsAtWork } from "./evidence.js";
+import { freedAtWork, snapshotsAtWork } from "./evidence.js";
 
 /** Snapshots of a run of 100 s: "10s 40" is a time and the live bytes; the last one is at the end. */
 function snapshots(text: string): Pick<SnapshotMoment, "kind" | "timeMs" | "liveBytes">[] {
@@ -27,6 +27,20 @@ test("number of snapshots of a program at work", () => {
   // A program at work also frees memory.
   expect(snapshotsAtWork(snapshots("0s 10, 50s 60, 80s 30, 100s 5"))).toBe(3);
   expect(snapshotsAtWork(snapshots("0s 10, 50s 60, 80s 30, 90s 60, 98s 30, 100s 30"))).toBe(6);
+});
+
+test("a program that goes on after it freed its memory is at work", () => {
+  const series = (fellS: number, left: number) => ({
+    pid: 1,
+    timesMs: Float64Array.from({ length: 101 }, (_, i) => 1000 * i),
+    values: new Map([
+      ["liveBytes" as const, Float64Array.from({ length: 101 }, (_, i) => (i < fellS ? i : left))],
+    ]),
+  });
+  expect(freedAtWork(series(90, 2))).toBe(true);
+  expect(freedAtWork(series(98, 2))).toBe(false);
+  expect(freedAtWork(series(90, 70))).toBe(false);
+  expect(freedAtWork({ ...series(90, 2), values: new Map() })).toBe(false);
 });
 
 test("with one snapshot, or none", () => {

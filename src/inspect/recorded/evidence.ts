@@ -14,6 +14,7 @@ import type { OnProgress, StackId } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import { isUnknown } from "../../model/profile/imported.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
+import type { MemorySeries } from "../../model/profile/series.js";
 import type { Recording, SnapshotMoment } from "../../recording/types.js";
 import { recordedSnapshots } from "./gpu/recorded_snapshots.js";
 import { memoryEndsOf } from "./memory_ends.js";
@@ -40,6 +41,7 @@ export async function evidenceOf(
 ): Promise<Evidence> {
   const evidence = {
     ...(await evidenceIn(chosenRows(whole, where), onProgress)),
+    ...(whole.end?.exitCode === 0 ? { isComplete: true } : {}),
     ...(whole.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(whole) }),
   };
   return where.length === 0 ? evidence : restrictedTo(conditionText(where), evidence);
@@ -129,8 +131,9 @@ async function siteHistories(
 }
 
 /** Evenly over time; always includes the last snapshot of the program at work. @internal */
-export function chooseSnapshots({ snapshots }: Recording): number[] {
-  const usable = snapshots.slice(0, snapshotsAtWork(snapshots));
+export function chooseSnapshots({ snapshots, series: [root] }: Recording): number[] {
+  const hasFreed = root !== undefined && freedAtWork(root);
+  const usable = hasFreed ? snapshots : snapshots.slice(0, snapshotsAtWork(snapshots));
   if (usable.length <= MOST_SNAPSHOTS) {
     return usable.map((_, index) => index);
   }
@@ -141,6 +144,27 @@ export function chooseSnapshots({ snapshots }: Recording): number[] {
     chosen.set(Math.floor((snapshot.timeMs - first) / width), index);
   }
   return [...chosen.values()];
+}
+
+/** A program goes on for longer after it freed its memory than an exit takes: at least so long, and this share of the run. */
+const LONGEST_EXIT_MS = 2_000;
+const LONGEST_EXIT_SHARE = 0.05;
+const MOST_LEFT = 0.5;
+
+/** Whether the first process freed most of its live memory well before the last reading. @internal */
+export function freedAtWork({ timesMs, values }: MemorySeries): boolean {
+  const live = values.get("liveBytes") ?? new Float64Array();
+  const known = (at: number) => !Number.isNaN(live[at] ?? Number.NaN);
+  const last = live.findLastIndex((_, at) => known(at));
+  const [end, highest] = [
+    live[last] ?? 0,
+    live.reduce((most, bytes) => Math.max(most, bytes || 0), 0),
+  ];
+  const half = end + (highest - end) / 2;
+  const fell = live.findLastIndex((bytes) => bytes > half);
+  const [firstMs, fellMs, lastMs] = [timesMs[0] ?? 0, timesMs[fell] ?? 0, timesMs[last] ?? 0];
+  const exitMs = Math.max(LONGEST_EXIT_MS, LONGEST_EXIT_SHARE * (lastMs - firstMs));
+  return fell >= 0 && end < MOST_LEFT * highest && lastMs - fellMs >= exitMs;
 }
 
 /**

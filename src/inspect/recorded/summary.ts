@@ -5,6 +5,7 @@ import {
   levelAtEnd,
   membersOf,
   pssOfTree,
+  type Reading,
   type TotalGrowth,
   totalGrowth,
 } from "../../diagnose/index.js";
@@ -236,7 +237,7 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
     ...(peak.afterMs === null ? {} : { peakAfterMs: peak.afterMs }),
     ...(killedBytes > (last?.bytes ?? 0)
       ? { endBytes: killedBytes }
-      : { endBytes: last?.bytes ?? 0, ...(last ? endTime(recording, last.timeMs) : {}) }),
+      : { endBytes: last?.bytes ?? 0, ...(last ? endTime(recording, last) : {}) }),
   };
 }
 
@@ -283,21 +284,22 @@ function treePss(recording: Recording): Pick<SummaryJson, "pss"> {
           peakBytes: value,
           peakMs: timeMs,
           endBytes: end.bytes,
-          ...endTime(recording, end.timeMs),
+          ...endTime(recording, end),
         },
       }
     : {};
 }
 
 const WELL_BEFORE_MS: Millis = 300;
+/** Live bytes are an estimate. */
+const SURELY_LIVE = 0.9;
 
-/** The time of the last reading of a program that ended well after it. */
-function endTime(
-  { processes: [root], endMs }: Recording,
-  timeMs: TimeMs,
-): { readonly endMs?: TimeMs } {
-  const isEarly = (root?.endedMs ?? null) !== null && endMs - timeMs >= WELL_BEFORE_MS;
-  return isEarly ? { endMs: timeMs } : {};
+/** The time of the last reading, if the program ended well after it, or held more at its end. */
+function endTime(recording: Recording, { timeMs, bytes }: Reading): { readonly endMs?: TimeMs } {
+  const hasEnded = (recording.processes[0]?.endedMs ?? null) !== null;
+  const isEarly =
+    recording.endMs - timeMs >= WELL_BEFORE_MS || bytes < SURELY_LIVE * sumOf(liveAtEnd(recording));
+  return hasEnded && isEarly ? { endMs: timeMs } : {};
 }
 
 /** The time of the last reading before `timeMs`; undefined if there is none. */
