@@ -34,7 +34,7 @@ const SLOW = 0.06;
 
 /**
  * The version that leaks. Of many services at many moments, some look like a leak for an hour or two. If RSS alone says so, and the
- * growth of a day is less than 6 % of the limit, the same version has to have been accused six hours ago.
+ * growth of a day is less than 6 % of the limit, a version has to have been accused six hours ago as well.
  */
 export function lastingAccused(
   versions: readonly JudgedVersion[],
@@ -47,7 +47,7 @@ export function lastingAccused(
   }
   const endMs = judging.endMs - LASTING_MS;
   const before = accusedOf(judgedVersions(until(processes, endMs), { ...judging, endMs }), endMs);
-  return before?.version === accused.version ? accused : null;
+  return before !== null ? accused : null;
 }
 
 function isSlowAndUnseen(accused: JudgedVersion): boolean {
