@@ -19,7 +19,7 @@
  *
  * Two exceptions favour allocations that stay. Imports, models and data are loaded at the start, so a program
  * that has just begun has an allowance: until it is spent, the period does not rise. A quarter of the share
- * later pays it back. And a site that is not listed may hold up to 3.7 periods unseen, so no period is coarser
+ * later pays it back. A forked child has a share of its own until a smaller allowance is spent. And a site that is not listed may hold up to 3.7 periods unseen, so no period is coarser
  * than COARSEST unless samples would then take HARDEST times the share.
  */
 #include "core/state.h"
@@ -34,6 +34,9 @@
 #define CREDIT_NS 5000000ll       /* an account holds at most 5 ms, either way */
 #define FIRST_CREDIT_NS 2000000ll /* code that runs for the first time is expensive, and that happens at the start */
 #define START_NS 23000000ll       /* the allowance: with FIRST_CREDIT_NS, 25 ms */
+/* A forked child may live for milliseconds: it has an allowance as well, but spends it at this share of its CPU time. */
+#define CHILD_START_NS 15000000ll
+#define CHILD_SHARE 0.05
 #define PAID_BACK 0.25
 #define COARSEST (1ull << 20)
 #define HARDEST 2.0
@@ -54,8 +57,8 @@ void tm_control_begin(void)
     tm_core.ticks_start = tm_ticks();
     tm_core.ticks_start_ns = tm_now_ns();
     tm_core.credit_ns = FIRST_CREDIT_NS;
-    int is_started = tm_core.is_first && !tm_settings.attached;
-    __atomic_store_n(&tm_core.start_ns, is_started ? START_NS : 0, __ATOMIC_RELAXED);
+    int64_t start_ns = tm_settings.attached ? 0 : tm_core.is_first ? START_NS : CHILD_START_NS;
+    __atomic_store_n(&tm_core.start_ns, start_ns, __ATOMIC_RELAXED);
     __atomic_store_n(&tm_core.coarsest, COARSEST, __ATOMIC_RELAXED);
     tm_large_begin();
     tm_core.cpu_ns = tm_process_cpu_ns();
@@ -96,6 +99,8 @@ static double smoothed(double before, double now, double weight)
 static double share_now(void)
 {
     double credit = (double)tm_core.credit_ns, share = tm_core.start_debt_ns ? SHARE * (1 - PAID_BACK) : SHARE;
+    if (tm_core.start_ns > 0 && !tm_core.is_first)
+        return CHILD_SHARE;
     return credit > 0 ? share + credit / RATE_MEMORY_NS : share / (1.0 - 3.0 * credit / (double)CREDIT_NS);
 }
 
@@ -195,7 +200,7 @@ static void check(struct interval interval, int whole)
     if (budget < 1.0 || interval.expected == 0.0)
         return;
     double period = (double)tm_core.period;
-    int starts = tm_core.start_ns > 0;
+    int starts = tm_core.start_ns > 0 && tm_core.is_first;
     if (interval.taken > 0)
         tm_core.cost = smoothed(tm_core.cost, slow / interval.taken, interval.taken / (interval.taken + COST_MEMORY));
     tm_core.rate = smoothed(tm_core.rate, interval.expected * period / budget, budget / (budget + RATE_MEMORY_NS));
