@@ -139,18 +139,21 @@ export class ProfileAssembler {
     }
     addTotals(this.#endedTotals, watched.snapshot.header);
     const sites = sitesOf(watched.snapshot, watched.dictionary, process, [1], 0);
-    for (const figure of ["liveBytes", "liveObjects", "liveVariance", "liveSamples"] as const) {
-      sites[figure].fill(0);
-    }
     this.#watched.delete(process);
-    this.#ended.push(withoutCohorts(sites));
+    this.#ended.push(withoutCohorts(withoutLive(sites)));
     if (this.#ended.length > ENDED_APART) {
       this.#gatherEnded(this.#ended.splice(0, ENDED_APART / 2));
     }
   }
 
-  /** The profile at the last renewals, with live bytes by allocation time up to `timeMs`. */
-  take(timeMs: TimeMs): { readonly tables: ProfileTables; readonly snapshot: ProfileSnapshot } {
+  /**
+   * The profile at the last renewals, with live bytes by allocation time up to `timeMs`. `gone`: processes that seem to
+   * have ended, so that nothing of theirs is live.
+   */
+  take(
+    timeMs: TimeMs,
+    gone: ReadonlySet<ProcessIndex> = new Set(),
+  ): { readonly tables: ProfileTables; readonly snapshot: ProfileSnapshot } {
     const startMs = Math.min(this.#startMs, timeMs);
     const cohorts = cohortBounds(startMs, timeMs);
     const parts = [this.#endedAsOne, ...this.#ended].map((sites) =>
@@ -158,7 +161,8 @@ export class ProfileAssembler {
     );
     for (const { index, snapshot, dictionary } of this.#watched.values()) {
       if (snapshot !== null) {
-        parts.push(sitesOf(snapshot, dictionary, index, cohorts, startMs));
+        const sites = sitesOf(snapshot, dictionary, index, cohorts, startMs);
+        parts.push(gone.has(index) ? withoutLive(sites) : sites);
       }
     }
     const snapshot: ProfileSnapshot = {
@@ -285,6 +289,19 @@ function processOf(header: SegmentHeader, pid: Pid, parentPid: Pid): ProfileProc
     startedMs: header.startRealtimeMs,
     periodBytes: header.periodBytes,
   };
+}
+
+function withoutLive(sites: SiteTable): SiteTable {
+  for (const figure of [
+    "liveBytes",
+    "liveObjects",
+    "liveVariance",
+    "liveSamples",
+    "cohortBytes",
+  ] as const) {
+    sites[figure].fill(0);
+  }
+  return sites;
 }
 
 function withoutCohorts(sites: SiteTable): SiteTable {

@@ -266,8 +266,12 @@ export class PoolWatch {
   /** A full snapshot of every segment. null if no process has initialized one yet. */
   snapshot(timeMs: TimeMs): TakenSnapshot | null {
     let any = this.#assembler.totals().samples > 0;
+    const gone = new Set<ProcessIndex>();
     for (const watched of this.#watched.values()) {
       any = (watched.missed === 0 && this.#renew(watched)) || any;
+      if (watched.missed > 0 && watched.process !== null) {
+        gone.add(watched.process);
+      }
     }
     const head = this.#guarded(null, () => this.#pool.header());
     const unserved = head ? poolLimits(head.unserved, head.unservedReason) : [];
@@ -276,7 +280,7 @@ export class PoolWatch {
     }
     const { samples, lost, cpuMs, periodBytes } = this.#assembler.totals();
     return {
-      ...this.#assembler.take(timeMs),
+      ...this.#assembler.take(timeMs, gone),
       agent: { samples, lost, cpuMs, periodBytes },
       limits: [...this.#assembler.limits(), ...this.#damaged.values(), ...unserved],
     };
