@@ -17,9 +17,10 @@
  * set it while the live table is still that full. A configured period of 1 requests every allocation, and
  * `fixed` requests the period unchanged: only a full table makes them coarser.
  *
- * Two exceptions favour allocations that stay. Imports, models and data are loaded at the start, so a program
+ * Three exceptions favour allocations that stay. Imports, models and data are loaded at the start, so a program
  * that has just begun has an allowance: until it is spent, the period does not rise. A quarter of the share
- * later pays it back. A forked child has a share of its own until a smaller allowance is spent. And a site that is not listed may hold up to 3.7 periods unseen, so no period is coarser
+ * later pays it back. A forked child, which may be one of thousands, has a higher share until a smaller allowance
+ * is spent. And a site that is not listed may hold up to 3.7 periods unseen, so no period is coarser
  * than COARSEST unless samples would then take HARDEST times the share.
  */
 #include "core/state.h"
