@@ -10,7 +10,7 @@ import {
   restrictedTo,
   SiteHistoryBuilder,
 } from "../../diagnose/index.js";
-import type { OnProgress, StackId } from "../../model/base/units.js";
+import type { Bytes, OnProgress, StackId } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import { isUnknown } from "../../model/profile/imported.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
@@ -150,21 +150,22 @@ export function chooseSnapshots({ snapshots, series: [root] }: Recording): numbe
 const LONGEST_EXIT_MS = 2_000;
 const LONGEST_EXIT_SHARE = 0.05;
 const MOST_LEFT = 0.5;
+/** Live bytes vary a little while nothing happens. */
+const STAYED = 1.1;
+const VARIES_BYTES: Bytes = 1 << 20;
 
-/** Whether the first process freed most of its live memory well before the last reading. @internal */
+/** Whether the first process freed most of its live memory well before its end, and hardly any of it since. @internal */
 export function freedAtWork({ timesMs, values }: MemorySeries): boolean {
   const live = values.get("liveBytes") ?? new Float64Array();
-  const known = (at: number) => !Number.isNaN(live[at] ?? Number.NaN);
-  const last = live.findLastIndex((_, at) => known(at));
-  const [end, highest] = [
-    live[last] ?? 0,
-    live.reduce((most, bytes) => Math.max(most, bytes || 0), 0),
-  ];
-  const half = end + (highest - end) / 2;
-  const fell = live.findLastIndex((bytes) => bytes > half);
-  const [firstMs, fellMs, lastMs] = [timesMs[0] ?? 0, timesMs[fell] ?? 0, timesMs[last] ?? 0];
+  const last = live.findLastIndex((bytes) => !Number.isNaN(bytes));
+  const [firstMs, lastMs, end] = [timesMs[0] ?? 0, timesMs[last] ?? 0, live[last] ?? 0];
   const exitMs = Math.max(LONGEST_EXIT_MS, LONGEST_EXIT_SHARE * (lastMs - firstMs));
-  return fell >= 0 && end < MOST_LEFT * highest && lastMs - fellMs >= exitMs;
+  const before = live.findLast(
+    (bytes, at) => !Number.isNaN(bytes) && (timesMs[at] ?? 0) <= lastMs - exitMs,
+  );
+  const highest = live.reduce((most, bytes) => Math.max(most, bytes || 0), 0);
+  const hasStayed = before !== undefined && before <= STAYED * end + VARIES_BYTES;
+  return hasStayed && end < MOST_LEFT * highest;
 }
 
 /**
