@@ -43,8 +43,9 @@ _CONFIRMING = 4
 _LINES = 3
 #: Lines with a smaller share of the figure are not listed.
 _LEAST_SHARE = 0.01
-#: Bytes that a thread may allocate before it notices that the agent was armed again (TM_IDLE of the agent).
-_IDLE_BYTES = 1 << 16
+#: A thread carries the rest of its gap into the next recording (gap.c of the agent), where the block in which it ends counts
+#: with the period of that gap. So many bytes end a gap of 64 KiB for certain.
+_GAP_BYTES = 32 << 16
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -176,7 +177,7 @@ class Measured:
             agent.disarm()
         agent.arm(str(self._period), native=False, fixed=True)
         self._watch.begin(agent.status()["pool"])
-        for _ in range(_IDLE_BYTES // 1024 + 2):
+        for _ in range(_GAP_BYTES // 1024):
             bytes(1024)
         _figures(agent)
         return self

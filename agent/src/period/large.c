@@ -23,9 +23,9 @@
 #define SETTLED_NS 5000000.0 /* budget of the shortest interval that says what samples cost */
 #define FEWEST 2000.0        /* samples for each second of the budget that are taken whatever they cost */
 #define SAMPLES_A_CHECK 256
-#define COARSEST (1ull << 20)
-#define HARDEST 2.0 /* beyond COARSEST only if samples would take this many shares */
-#define LARGEST_PERIOD (8ull << 20)
+#define COARSEST 16u /* times the configured period: 1 MiB by default */
+#define HARDEST 2.0  /* beyond COARSEST only if samples would take this many shares */
+#define LARGEST 128u /* times the configured period: 8 MiB by default */
 #define WHOLE_SHIFT 3u /* of a size of which at most a 64th stays */
 #define STEPS 16 /* of a gap, after each of which the period may fall */
 
@@ -101,7 +101,8 @@ int tm_large_is_due(void)
 /* Shares that samples took in the interval: as many doublings bring them down to about one. */
 static uint64_t raised(uint64_t period, double load)
 {
-    for (; load > 1.0 && period < LARGEST_PERIOD && (period < COARSEST || load > HARDEST); load /= 2)
+    uint64_t configured = tm_core.configured_period;
+    for (; load > 1.0 && period < LARGEST * configured && (period < COARSEST * configured || load > HARDEST); load /= 2)
         period *= 2;
     return period;
 }

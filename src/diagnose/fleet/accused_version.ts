@@ -33,7 +33,7 @@ export const LASTING_MS = 6 * HOUR_MS;
 const SLOW = 0.06;
 
 /**
- * The version that leaks. Of many services at many moments, some look like a leak for an hour or two. If RSS alone says so, and the
+ * The version that leaks. Of many services at many moments, some look like a leak for an hour or two. If RSS alone shows one, and the
  * growth of a day is less than 6 % of the limit, a version has to have been accused six hours ago as well.
  */
 export function lastingAccused(
