@@ -170,6 +170,22 @@ static void the_start_has_an_allowance(void)
     CHECK(tm_core.start_ns == 0 && tm_core.start_debt_ns == 0);
 }
 
+/* A child may be one of thousands: it spends an allowance at a share of its CPU time, then keeps to the usual one. */
+static void a_child_spends_its_allowance_slowly(void)
+{
+    on();
+    tm_core.is_first = 0;
+    tm_core.start_ns = 15000000;
+    struct load load = {.rate = 4, .cost = 4000};
+    double share = rounds(load, 40);
+    CHECK(share > 0.02 && share < 0.08 && tm_core.start_ns > 0 && tm_core.start_debt_ns > 0);
+    while (tm_core.start_ns > 0)
+        rounds(load, 1);
+    CHECK(tm_core.start_debt_ns > 0);
+    rounds(load, 400);
+    CHECK(rounds(load, 400) < 0.004);
+}
+
 /* The coarsest period limits how much memory can go unnoticed, so the period itself must be limited. */
 static void no_period_is_coarser_than_the_budget_demands(void)
 {
@@ -314,6 +330,7 @@ int main(void)
     RUN(a_cheap_program_stays_as_configured);
     RUN(a_program_that_waits_is_sampled_by_the_clock);
     RUN(the_start_has_an_allowance);
+    RUN(a_child_spends_its_allowance_slowly);
     RUN(no_period_is_coarser_than_the_budget_demands);
     RUN(lasting_blocks_are_sampled_finely_beside_churn);
     RUN(large_allocations_keep_the_configured_period);

@@ -30,6 +30,7 @@ export { processesForSites, processesToLookAt } from "./fleet/sites_wanted.js";
 export { assessGrowth, doubtAbout } from "./series/growth.js";
 export { readingsAtWork } from "./series/readings.js";
 export {
+  isBelowLive,
   isPassing,
   lastReading,
   levelAtEnd,

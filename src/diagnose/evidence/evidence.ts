@@ -132,9 +132,11 @@ export interface Evidence {
   readonly holders?: readonly HolderEvidence[];
   /** The documents of `tidemark gpu` about the allocator snapshots that belong to it. */
   readonly snapshots?: readonly GpuJson[];
-  /** Processes that ran out of memory. */
+  /** What a program that has ended held until then, without mappings; absent if it is unknown, or the program runs. */
+  readonly liveAtEndBytes?: Bytes;
   /** Set if the program ended by itself, without an error. */
   readonly isComplete?: boolean;
+  /** Processes that ran out of memory. */
   readonly memoryEnds?: readonly MemoryEndEvidence[];
   /** Whether the source of an imported recording does not know which memory native code allocated. */
   readonly allocatorsUnknown?: true;

@@ -83,7 +83,7 @@ export function observe(evidence: Evidence): Observations {
     windowMs,
     target,
     total: totalGrowth(
-      { ...target.process, liveBytes: liveAtEnd(evidence) },
+      { ...target.process, liveBytes: evidence.liveAtEndBytes ?? 0 },
       membersOf(evidence.processes),
     ),
     processes,
@@ -94,18 +94,6 @@ export function observe(evidence: Evidence): Observations {
     unused: unusedGrowth(evidence, target),
     holderOf,
   };
-}
-
-/** Of all processes, without mappings, which may not be resident; 0 while the program runs. */
-function liveAtEnd({ sites: histories, processes: [root], selection }: Evidence): Bytes {
-  if (histories === undefined || selection !== undefined || root?.endedMs === null) {
-    return 0;
-  }
-  const all = [...histories.sites, ...histories.passing];
-  return all.reduce(
-    (sum, { domain, liveBytes }) => sum + (domain === "mapped" ? 0 : (liveBytes.at(-1) ?? 0)),
-    0,
-  );
 }
 
 /**

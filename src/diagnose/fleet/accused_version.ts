@@ -33,8 +33,8 @@ export const LASTING_MS = 6 * HOUR_MS;
 const SLOW = 0.06;
 
 /**
- * The version that leaks. Of many services at many moments, some look like a leak for an hour or two. If RSS alone shows one, and the
- * growth of a day is less than 6 % of the limit, a version has to have been accused six hours ago as well.
+ * The version that leaks. Of many services at many moments, some look like a leak for an hour or two. So a slow leak that only RSS
+ * shows counts if a version was accused six hours ago as well.
  */
 export function lastingAccused(
   versions: readonly JudgedVersion[],

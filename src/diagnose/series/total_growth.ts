@@ -128,6 +128,11 @@ const LONGEST_EXIT_MS: Millis = 2_000;
 /** Live bytes are an estimate. */
 const SURELY_LIVE = 0.9;
 
+/** Whether RSS is certainly less than what was live until the exit. */
+export function isBelowLive(rssBytes: Bytes, liveBytes: Bytes): boolean {
+  return rssBytes < SURELY_LIVE * liveBytes;
+}
+
 /**
  * The last reading of a tree's RSS or of a process's. A process that is ending shows 0 bytes for a moment, which does not
  * count. Nor does a reading during the exit: it is below `liveBytes`, what the program held until then; 0 if unknown.
@@ -143,7 +148,9 @@ export function lastReading(
     return null;
   }
   const reading = (at: number) => ({ bytes: all[at] as number, timeMs: timesMs[at] as number });
-  const before = all.findLastIndex((bytes, i) => i <= end && bytes >= SURELY_LIVE * liveBytes);
+  const before = all.findLastIndex(
+    (bytes, i) => i <= end && bytes > 0 && !isBelowLive(bytes, liveBytes),
+  );
   const isExit = before >= 0 && reading(end).timeMs - reading(before).timeMs <= LONGEST_EXIT_MS;
   return reading(isExit ? before : end);
 }

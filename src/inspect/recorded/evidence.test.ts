@@ -43,7 +43,7 @@ test("a program that goes on after it freed its memory is at work", () => {
   expect(freedAtWork(fell(98, 2))).toBe(false);
   expect(freedAtWork(fell(90, 70))).toBe(false);
   expect(freedAtWork({ ...fell(90, 2), values: new Map() })).toBe(false);
-  // What was loaded at first is long gone; what is freed at the exit is something else.
+  // The memory of the start was freed long ago, and the exit frees other memory.
   expect(freedAtWork(series((second) => (second < 20 ? 300 : second < 99 ? second : 2)))).toBe(
     false,
   );

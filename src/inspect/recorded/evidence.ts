@@ -17,6 +17,7 @@ import type { RowCondition } from "../../model/profile/row_filter.js";
 import type { MemorySeries } from "../../model/profile/series.js";
 import type { Recording, SnapshotMoment } from "../../recording/types.js";
 import { recordedSnapshots } from "./gpu/recorded_snapshots.js";
+import { liveAtEnd } from "./live_at_end.js";
 import { memoryEndsOf } from "./memory_ends.js";
 import { chosenRows, conditionText } from "./rows/chosen_rows.js";
 
@@ -41,6 +42,7 @@ export async function evidenceOf(
 ): Promise<Evidence> {
   const evidence = {
     ...(await evidenceIn(chosenRows(whole, where), onProgress)),
+    liveAtEndBytes: liveAtEnd(whole).bytes,
     ...(whole.end?.exitCode === 0 ? { isComplete: true } : {}),
     ...(whole.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(whole) }),
   };

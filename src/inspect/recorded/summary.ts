@@ -1,5 +1,6 @@
 import {
   doubtAbout,
+  isBelowLive,
   isPassing,
   lastReading,
   levelAtEnd,
@@ -15,9 +16,10 @@ import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { SummaryJson } from "../../model/documents/documents.js";
 import { nothingThere } from "../../model/errors/errors.js";
-import { Domain, type Profile } from "../../model/profile/profile.js";
+import type { Profile } from "../../model/profile/profile.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";
 import type { Moment, Recording } from "../../recording/types.js";
+import { liveAtEnd } from "./live_at_end.js";
 import { memoryEndsOf } from "./memory_ends.js";
 import { lastLedger } from "./newest_ledger.js";
 import { rowGroups } from "./row_groups.js";
@@ -75,8 +77,8 @@ export function summarize(
     },
     atMs: profile?.timeMs ?? (typeof moment === "number" ? moment : recording.endMs),
     ...(peak === null ? {} : { livePeakMs: peak.timeMs }),
-    rss: treeRss(whole),
-    ...treePss(whole),
+    rss: treeRss(whole, live.bytes),
+    ...treePss(whole, live.bytes),
     processes: recording.processes.flatMap((process, index) => {
       const series = recording.series[index];
       if (steps.has(index)) {
@@ -97,7 +99,8 @@ export function summarize(
           ) || null,
         endRssBytes:
           Math.max(
-            (series && lastReading(series, "rssBytes", live.get(process.pid))?.bytes) ?? 0,
+            (series && lastReading(series, "rssBytes", live.byProcess.get(process.pid))?.bytes) ??
+              0,
             rssWhenKilled(recording, process.pid),
           ) || null,
         profiled: process.profiled,
@@ -108,7 +111,7 @@ export function summarize(
     ...(where.length === 0 ? {} : { where: conditionText(where) }),
     ...groupsOf(recording, profile, peak, by),
     sites: profile && peak ? sitesOf(profile, peak) : [],
-    series: growthOf(whole),
+    series: growthOf(whole, live.bytes),
     agent: agentFigures(recording, moment === "peak" ? profileOf("end") : profile),
     ...copiedIn(profile),
     ...lastLedger(recording),
@@ -208,7 +211,7 @@ interface Peak {
  * Polls miss peaks between them. The kernel's high-water marks do not, but cover only one process, and a mark has no
  * time: only the readings before and after it do.
  */
-function treeRss(recording: Recording): SummaryJson["rss"] {
+function treeRss(recording: Recording, liveBytes: Bytes): SummaryJson["rss"] {
   const { series: all, startMs, endMs } = recording;
   const root = all[0];
   let peak: Peak = { ...highest(root, "treeRssBytes"), afterMs: null };
@@ -229,7 +232,7 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
   for (const { rssBytes, timeMs } of recording.memoryEnds) {
     peak = rssBytes > peak.value ? { value: rssBytes, timeMs, afterMs: null } : peak;
   }
-  const last = root ? lastReading(root, "treeRssBytes", sumOf(liveAtEnd(recording))) : null;
+  const last = root ? lastReading(root, "treeRssBytes", liveBytes) : null;
   const killedBytes = rssWhenKilled(recording, recording.meta.pid);
   return {
     peakBytes: peak.value,
@@ -237,31 +240,8 @@ function treeRss(recording: Recording): SummaryJson["rss"] {
     ...(peak.afterMs === null ? {} : { peakAfterMs: peak.afterMs }),
     ...(killedBytes > (last?.bytes ?? 0)
       ? { endBytes: killedBytes }
-      : { endBytes: last?.bytes ?? 0, ...(last ? endTime(recording, last) : {}) }),
+      : { endBytes: last?.bytes ?? 0, ...(last ? endTime(recording, last, liveBytes) : {}) }),
   };
-}
-
-/**
- * What each process held at the end, without mappings, which may not be resident. Empty while the program runs: only its
- * exit makes the last reading of RSS say less.
- */
-function liveAtEnd(recording: Recording): ReadonlyMap<Pid, Bytes> {
-  const live = new Map<Pid, Bytes>();
-  if (recording.processes[0]?.endedMs === null || recording.snapshots.length === 0) {
-    return live;
-  }
-  const { sites, processes } = recording.profileAt("end");
-  sites.liveBytes.forEach((bytes, row) => {
-    const process = processes[sites.process[row] ?? -1];
-    if (process !== undefined && sites.domain[row] !== Domain.mapped) {
-      live.set(process.pid, (live.get(process.pid) ?? 0) + bytes);
-    }
-  });
-  return live;
-}
-
-function sumOf(live: ReadonlyMap<Pid, Bytes>): Bytes {
-  return [...live.values()].reduce((sum, bytes) => sum + bytes, 0);
 }
 
 /** Growth since the last poll of a process killed for memory. 0 for any other process. */
@@ -273,10 +253,9 @@ function rssWhenKilled({ memoryEnds }: Recording, pid: Pid): Bytes {
  * Nothing for a single process, whose PSS equals its RSS except for libraries that others map as well; and nothing
  * if PSS, which is read rarely, was only read while the processes were much smaller than at their peak.
  */
-function treePss(recording: Recording): Pick<SummaryJson, "pss"> {
+function treePss(recording: Recording, liveBytes: Bytes): Pick<SummaryJson, "pss"> {
   const [root] = recording.series;
-  const end =
-    root === undefined ? null : levelAtEnd(root, membersIn(recording), sumOf(liveAtEnd(recording)));
+  const end = root === undefined ? null : levelAtEnd(root, membersIn(recording), liveBytes);
   const { value, timeMs } = root === undefined ? NOTHING : highestOf(root.timesMs, pssOfTree(root));
   return end?.metric === "treePssBytes"
     ? {
@@ -284,22 +263,23 @@ function treePss(recording: Recording): Pick<SummaryJson, "pss"> {
           peakBytes: value,
           peakMs: timeMs,
           endBytes: end.bytes,
-          ...endTime(recording, end),
+          ...endTime(recording, end, liveBytes),
         },
       }
     : {};
 }
 
 const WELL_BEFORE_MS: Millis = 300;
-/** Live bytes are an estimate. */
-const SURELY_LIVE = 0.9;
 
 /** The time of the last reading, if the program ended well after it, or held more at its end. */
-function endTime(recording: Recording, { timeMs, bytes }: Reading): { readonly endMs?: TimeMs } {
-  const hasEnded = (recording.processes[0]?.endedMs ?? null) !== null;
-  const isEarly =
-    recording.endMs - timeMs >= WELL_BEFORE_MS || bytes < SURELY_LIVE * sumOf(liveAtEnd(recording));
-  return hasEnded && isEarly ? { endMs: timeMs } : {};
+function endTime(
+  { processes: [root], endMs }: Recording,
+  last: Reading,
+  liveBytes: Bytes,
+): { readonly endMs?: TimeMs } {
+  const hasEnded = root !== undefined && root.endedMs !== null;
+  const isEarly = endMs - last.timeMs >= WELL_BEFORE_MS || isBelowLive(last.bytes, liveBytes);
+  return hasEnded && isEarly ? { endMs: last.timeMs } : {};
 }
 
 /** The time of the last reading before `timeMs`; undefined if there is none. */
@@ -339,19 +319,19 @@ function lastPss(series: MemorySeries | undefined): number | null {
 }
 
 /** The growth of the process tree's memory, as the verdict uses it; null without readings. */
-export function treeGrowth(recording: Recording): TotalGrowth | null {
+export function treeGrowth(
+  recording: Recording,
+  liveBytes = liveAtEnd(recording).bytes,
+): TotalGrowth | null {
   const [series] = recording.series ?? [];
   const endedMs = recording.processes[0]?.endedMs ?? null;
   return series === undefined
     ? null
-    : totalGrowth(
-        { series, endedMs, liveBytes: sumOf(liveAtEnd(recording)) },
-        membersIn(recording),
-      );
+    : totalGrowth({ series, endedMs, liveBytes }, membersIn(recording));
 }
 
-function growthOf(recording: Recording): SummaryJson["series"] {
-  const known = treeGrowth(recording);
+function growthOf(recording: Recording, liveBytes: Bytes): SummaryJson["series"] {
+  const known = treeGrowth(recording, liveBytes);
   if (known === null) {
     return {
       startBytes: 0,
