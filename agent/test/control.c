@@ -175,8 +175,8 @@ static void a_child_spends_its_allowance_slowly(void)
 {
     on();
     tm_core.is_first = 0;
-    tm_core.start_ns = 15000000;
-    struct load load = {.rate = 4, .cost = 4000};
+    tm_core.start_ns = 150000000; /* intervals long enough for the clock under Valgrind */
+    struct load load = {.rate = 0.4, .cost = 40000};
     double share = rounds(load, 40);
     CHECK(share > 0.02 && share < 0.08 && tm_core.start_ns > 0 && tm_core.start_debt_ns > 0);
     while (tm_core.start_ns > 0)
