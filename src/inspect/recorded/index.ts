@@ -13,7 +13,6 @@ export {
   lintDocument,
   lintRules,
 } from "./lint.js";
-export { type LiveAtEnd, liveAtEnd } from "./live_at_end.js";
 export {
   type Planned,
   planComparedWithLog,

@@ -3,13 +3,14 @@ import type { Bytes, Pid } from "../../model/base/units.js";
 import { Domain } from "../../model/profile/profile.js";
 import type { Recording } from "../../recording/types.js";
 
+/** @internal */
 export interface LiveAtEnd {
   readonly byProcess: ReadonlyMap<Pid, Bytes>;
   /** Of the whole tree; 0 while the program runs, and without a profile. */
   readonly bytes: Bytes;
 }
 
-/** Without mappings, which may not be resident. */
+/** Without mappings, which may not be resident. @internal */
 export function liveAtEnd(recording: Recording): LiveAtEnd {
   const byProcess = new Map<Pid, Bytes>();
   let bytes = 0;
