@@ -345,7 +345,12 @@ export class OpenRecording implements Recording {
   }
 }
 
-function noProfile({ path, missing, meta: { imported } }: Recording): TidemarkError {
+function noProfile(recording: Recording): TidemarkError {
+  const {
+    path,
+    missing,
+    meta: { imported },
+  } = recording;
   if (imported !== undefined) {
     return nothingThere(
       `${path}, imported from ${imported.tool}, contains no memory by stack`,
@@ -355,6 +360,8 @@ function noProfile({ path, missing, meta: { imported } }: Recording): TidemarkEr
   return nothingThere(
     `${path} contains no profile`,
     missing ??
-      "its summary and timeline still show the memory of the processes; the limits give the reason why no agent ran",
+      (recording.processes.some(({ profiled }) => profiled)
+        ? "it is still being written: try again in a few seconds"
+        : "its summary and timeline still show the memory of the processes; the limits give the reason why no agent ran"),
   );
 }

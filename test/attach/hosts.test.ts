@@ -16,6 +16,7 @@ import {
   commandOf,
   killAll,
   nameOf,
+  profileSoFar,
   removeScratch,
   scratch,
   start,
@@ -208,8 +209,7 @@ char *of_thread(void) { return block; }`,
       expect(spawnSync(present(tools.cc), words).status).toBe(0);
     }
   });
-  const threadsIn = (path: string) =>
-    new Set(openRecording(path).profileAt("end").sites.thread).size;
+  const threadsIn = (path: string) => new Set(profileSoFar(path)?.sites.thread).size;
   const own = environment.interpreters.filter((one) => !one.chroot && !one.freeThreaded);
   test.each(own.map((one) => [nameOf(one), one] as const))("%s", async (_name, interpreter) => {
     // Each copy of a library takes its own part, until the loader has none left.

@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { itemAt } from "../../src/model/base/columns.js";
 import { present } from "../../src/model/base/present.js";
-import { type AttachResult, attachAndRecord } from "../../src/record/index.js";
+import type { Profile } from "../../src/model/profile/profile.js";
+import { type AttachResult, attachAndRecord, openRecording } from "../../src/record/index.js";
 import type { Interpreter } from "../environment.js";
 
 export const libraryPath = fileURLToPath(
@@ -111,6 +112,12 @@ export function attach(
     enough: (elapsedMs) => elapsedMs > 700,
     ...options,
   });
+}
+
+/** The newest profile of a recording that is still written; null before the first. */
+export function profileSoFar(recordingPath: string): Profile | null {
+  const recording = openRecording(recordingPath);
+  return recording.snapshots.length === 0 ? null : recording.profileAt("end");
 }
 
 /** Descriptors and mappings of a process, to check that what an attach leaves behind is bounded. */

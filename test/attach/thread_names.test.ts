@@ -2,10 +2,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { openRecording } from "../../src/record/index.js";
 import { anyInterpreter, environment } from "../environment.js";
 import { readText, record, removeScratch as removeRecordings, until } from "../run.js";
-import { attach, killAll, nameOf, removeScratch, scratch, start } from "./targets.js";
+import { attach, killAll, nameOf, profileSoFar, removeScratch, scratch, start } from "./targets.js";
 
 afterEach(killAll);
 afterAll(removeScratch);
@@ -35,14 +34,8 @@ const GIVEN = ["load orders of customers", "send événements"];
 
 /** Names of the threads in a recording so far, except the main thread. */
 function namesIn(path: string): string[] {
-  const recording = openRecording(path);
-  if (recording.snapshots.length === 0) {
-    return [];
-  }
-  return recording
-    .profileAt("end")
-    .threads.filter(({ tid, isMain }) => tid !== 0 && !isMain)
-    .map(({ name }) => name);
+  const threads = profileSoFar(path)?.threads ?? [];
+  return threads.filter(({ tid, isMain }) => tid !== 0 && !isMain).map(({ name }) => name);
 }
 
 const hasAll = (names: readonly string[]) =>

@@ -184,9 +184,20 @@ function diagnosePid(pid: Pid, options: DiagnoseOptions): Promise<DiagnosisJson>
   const { for: forMs = DEFAULT_FOR, agent, probe = false } = options;
   return withInterrupt((until) =>
     withProgress(`watching ${pid}`, "s", options, (onProgress) =>
-      diagnoseProcess(pid, { forMs, agent, probe, until }, announced(pid, options, onProgress)),
+      diagnoseProcess(
+        pid,
+        { forMs, agent, probe, until, onRefusal: (reason) => sayRefusal(reason, options) },
+        announced(pid, options, onProgress),
+      ),
     ),
   );
+}
+
+/** At once, because the reader may want to end the watch and remove the obstacle. */
+function sayRefusal(reason: string, { quiet }: DiagnoseOptions): void {
+  if (quiet !== true) {
+    printNote(`${reason} It is watched from outside instead, which names no lines.`);
+  }
 }
 
 /** Without a terminal, one line replaces the progress display; it is not printed if the process is refused. */

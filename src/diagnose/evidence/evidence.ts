@@ -144,6 +144,8 @@ export interface Evidence {
   readonly importedFrom?: string;
   /** Set if only some rows of the profiles are selected. */
   readonly selection?: Selection;
+  /** Why the agent could not enter, although it was wanted. */
+  readonly refusal?: string;
   /** Sentences about missing evidence and the reasons. */
   readonly limits: readonly string[];
 }

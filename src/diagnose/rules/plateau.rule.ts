@@ -1,5 +1,7 @@
 import { formatBytesBriefly } from "../../model/base/numbers.js";
-import { filledSites } from "../causes/filled_sites.js";
+import { type FilledSite, filledSites } from "../causes/filled_sites.js";
+import type { Observations } from "../evidence/observations.js";
+import { risesLate } from "../series/growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import { filledText } from "../wording/filling_cache.js";
 import { levelText } from "../wording/summary_sentence.js";
@@ -22,17 +24,28 @@ export const plateau: Rule = {
       // It neither explains nor contradicts the growth of the other sites.
       return silent(detail);
     }
-    const { site } = filled.judgement;
-    const keeps = `${frameText(headlineOf(site))} keeps ${formatBytesBriefly(site.liveBytes.at(-1) ?? 0)}`;
-    const now = levelText(observations);
     return {
       says: "no leak",
       kind: "cache-plateau",
       weight: 0.6,
       detail,
-      sentence: filled.full
-        ? `A cache filled up: ${keeps}; ${now}.`
-        : `A cache seems to fill up: ${keeps}, and grows more and more slowly; ${now}.`,
+      sentence: `${sentenceOf(filled, observations)}; ${levelText(observations)}.`,
     };
   },
 };
+
+function sentenceOf(
+  { judgement: { site }, full, replaces }: FilledSite,
+  { total }: Observations,
+): string {
+  const where = frameText(headlineOf(site));
+  const bytes = formatBytesBriefly(site.liveBytes.at(-1) ?? 0);
+  if (full) {
+    return replaces
+      ? `A cache filled up: ${where} keeps ${bytes}`
+      : `${where} built up ${bytes} and then stopped: data that was loaded once, or a full cache`;
+  }
+  const slowly =
+    total.low > 0 || risesLate(total) ? "grows more and more slowly" : "hardly grows any more";
+  return `A cache seems to fill up: ${where} keeps ${bytes}, and ${slowly}`;
+}

@@ -195,7 +195,7 @@ function undecided(observations: Observations): Finding {
   const { total, windowMs, evidence } = observations;
   const neededMs = Math.max(SHORT_WITHOUT_AGENT_MS, windowMs * 1.5);
   return open(
-    `${evidence.importedFrom === undefined ? "No agent ran" : "There are no allocation sites"}, and in ${formatDurationBriefly(windowMs)} growth of up to ${formatSlopeBriefly(total.high)} cannot be excluded: ${settledBy(observations, neededMs)}.`,
+    `${evidence.importedFrom === undefined && !evidence.processes.some(({ profiled }) => profiled) ? "No agent ran" : "There are no allocation sites"}, and in ${formatDurationBriefly(windowMs)} growth of up to ${formatSlopeBriefly(total.high)} cannot be excluded: ${settledBy(observations, neededMs)}.`,
     0.5,
     neededMs,
   );

@@ -40,7 +40,17 @@ test("a program that has ended is recorded again, not watched", () => {
     target: { ...evidence.target, command: ["/usr/bin/python3.12", "app.py", "two words"] },
     processes: [{ ...(target as (typeof evidence.processes)[0]), endedMs: evidence.window.endMs }],
   };
-  expect(diagnose(evidence).advice[0]?.text).toMatch(/: tidemark diagnose PID --for \d+min\.$/);
+  const again = (one: Evidence) => diagnose(one).advice[0]?.text;
+  expect(again(evidence)).toMatch(/: tidemark diagnose 42 --for \d+min\.$/);
+  const outside = {
+    ...evidence,
+    processes: evidence.processes.map((one) => ({ ...one, profiled: false })),
+  };
+  expect(again(outside)).toMatch(/: tidemark diagnose 42 --no-agent --for \d+min\.$/);
+  const refused = { ...outside, refusal: "The agent could not be attached: it is busy." };
+  expect(again(refused)).toMatch(/: tidemark diagnose 42 --for \d+min\.$/);
+  const imported = { ...evidence, importedFrom: "memray" };
+  expect(again(imported)).toMatch(/: tidemark diagnose PID --for \d+min\.$/);
   const [advice] = diagnose(ended).advice;
   expect(advice?.text).toMatch(
     /^The program has ended\. Record it again, for \d+ min or more: tidemark run app\.py 'two words'$/,

@@ -108,11 +108,29 @@ describe("memory that rose and fell", () => {
     );
   });
 
-  test("a cache that keeps what it holds is still one, with its line", () => {
-    const filled = withRss("site page fills 27 by 20s", (s) => 14 + 27 * Math.min(1, s / 20));
-    expect(diagnose(filled).verdict).toMatchObject({
+  const filled = () => withRss("site page fills 27 by 20s", (s) => 14 + 27 * Math.min(1, s / 20));
+
+  test("a cache that evicts is one, with its line", () => {
+    const evidence = filled();
+    const { sites: [site] = [], snapshotTimes = [] } = evidence.sites ?? {};
+    snapshotTimes.forEach((timeMs, snapshot) => {
+      site?.allocatedBytes.fill((timeMs - evidence.window.startMs) * 1400, snapshot);
+    });
+    expect(diagnose(evidence).verdict).toMatchObject({
       kind: "cache-plateau",
       summary: "A cache filled up: page (app.py:7) keeps 27 MiB; 41 MiB resident after 60 s.",
+    });
+  });
+
+  test("what fills and then allocates nothing may be data that was loaded once", () => {
+    const evidence = filled();
+    for (const site of evidence.sites?.sites ?? []) {
+      site.allocatedBytes.set(site.liveBytes);
+    }
+    expect(diagnose(evidence).verdict).toMatchObject({
+      kind: "cache-plateau",
+      summary:
+        "page (app.py:7) built up 27 MiB and then stopped: data that was loaded once, or a full cache; 41 MiB resident after 60 s.",
     });
   });
 });

@@ -1,7 +1,6 @@
 import { CALM_KINDS, type VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { Evidence } from "../evidence/evidence.js";
 
-/** Verdicts that accuse nothing, so nothing about holders is missing. */
 /** The recorder has noted why there are none. */
 const NOTED = /^(?:No holders were looked up|The holders of growing sites)/;
 
@@ -20,9 +19,11 @@ export function missingEvidence(
     ...(sites
       ? []
       : [
-          importedFrom === undefined
-            ? "No agent ran, so allocation sites are not known."
-            : `The file of ${importedFrom} contains no allocation sites.`,
+          importedFrom !== undefined
+            ? `The file of ${importedFrom} contains no allocation sites.`
+            : processes.some(({ profiled }) => profiled)
+              ? "The recording ends before its first profile, so allocation sites are not known."
+              : "No agent ran, so allocation sites are not known.",
         ]),
     ...(holders.length > 0 || CALM_KINDS.has(kind) || limits.some((limit) => NOTED.test(limit))
       ? []

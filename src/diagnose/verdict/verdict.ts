@@ -26,6 +26,7 @@ import { confidenceOf } from "./confidence.js";
 import { deviceSuspects } from "./device_suspects.js";
 import { growthOf, partsOf } from "./growth_figures.js";
 import { missingEvidence } from "./limits.js";
+import { withPids } from "./live_commands.js";
 import { withMemoryEnd } from "./memory_end.js";
 import { rulesFor, selectionGrowth, withSelection } from "./selection.js";
 import { unexplainedGrowth } from "./unexplained_growth.js";
@@ -90,7 +91,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
     ],
     limits: [...evidence.limits, ...missingEvidence(evidence, kind)],
   };
-  return withSelection(withMemoryEnd(document, observations), observations);
+  return withPids(withSelection(withMemoryEnd(document, observations), observations), observations);
 }
 
 function fillingJson({ suspect, holder, bound }: BoundedSuspect): FillingJson {

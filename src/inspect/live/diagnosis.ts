@@ -23,6 +23,8 @@ interface ProcessDiagnosisOptions {
   readonly probe: boolean;
   /** Ends the watch early; the verdict then uses the data so far. */
   readonly until: AbortSignal;
+  /** Called once, with the reason, if no agent can enter and the process is watched from outside. */
+  readonly onRefusal: (reason: string) => void;
 }
 
 /** `onProgress` counts seconds. Throws TidemarkError if there is no such process. */
@@ -76,10 +78,11 @@ async function underAgent(
     if (!(error instanceof TidemarkError) || until.aborted || isOfNoPython(error, pid)) {
       throw error;
     }
+    const refusal = `The agent could not be attached: ${error.what}.`;
+    options.onRefusal(refusal);
     await onProgress(0, forMs / 1000);
     const evidence = await fromOutside(pid, options, onProgress);
-    const limit = `The agent could not be attached: ${error.what}.`;
-    return { ...evidence, limits: [limit, ...evidence.limits] };
+    return { ...evidence, refusal, limits: [refusal, ...evidence.limits] };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
