@@ -13,6 +13,7 @@ import type { Interval } from "../model/base/interval.js";
 import {
   formatBytes,
   formatDuration,
+  formatExactCount,
   formatGrowth,
   formatGrowthInterval,
 } from "../model/base/numbers.js";
@@ -257,7 +258,7 @@ function holderText({
   retainedBytes,
 }: NonNullable<DiagnosisJson["suspects"][number]["holder"]>): string {
   const facts = [
-    entries > 0 ? `${entries.toLocaleString("en-US")} entries` : "",
+    entries > 0 ? `${formatExactCount(entries)} entries` : "",
     retainedBytes > 0 ? formatBytes(retainedBytes) : "",
   ].filter((fact) => fact !== "");
   return `${path.join(" → ")}${facts.length > 0 ? ` (${facts.join(", ")})` : ""}`;

@@ -4,6 +4,7 @@ import { adviceExamples } from "../../diagnose/index.js";
 import {
   formatBytes,
   formatDuration,
+  formatExactCount,
   formatShare,
   formatSignedBytes,
 } from "../../model/base/numbers.js";
@@ -118,7 +119,7 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   if (suspect.holder) {
     const { path, entries, retainedBytes, atMs } = suspect.holder;
     const facts = [
-      entries > 0 ? `${entries.toLocaleString("en-US")} entries` : "",
+      entries > 0 ? `${formatExactCount(entries)} entries` : "",
       retainedBytes > 0 ? `${formatBytes(retainedBytes)}${ofObjects(suspect)}` : "",
     ].filter((fact) => fact !== "");
     const when = facts.length > 0 ? countedBefore(document, atMs) : "";

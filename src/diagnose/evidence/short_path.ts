@@ -1,4 +1,5 @@
 /** A readable holder path: a chain of a thousand nodes is shown as one step and a count. */
+import { formatExactCount } from "../../model/base/numbers.js";
 
 /** Most steps that form one link of a chain: ".next", or ".next" and "dict[...]" and so on. */
 const LONGEST_LINK = 4;
@@ -11,7 +12,7 @@ export function shortPath(path: readonly string[]): string[] {
   for (let at = 0; at < path.length; ) {
     const { length, links } = chainAt(path, at);
     if (links >= FEWEST_LINKS) {
-      short.push(`${path.slice(at, at + length).join(" → ")} × ${links.toLocaleString("en-US")}`);
+      short.push(`${path.slice(at, at + length).join(" → ")} × ${formatExactCount(links)}`);
       at += length * links;
     } else {
       short.push(path[at] as string);

@@ -1,4 +1,4 @@
-import { formatBytesBriefly } from "../../model/base/numbers.js";
+import { formatBytesBriefly, formatExactCount } from "../../model/base/numbers.js";
 import type { AdviceJson } from "../../model/documents/diagnosis_document.js";
 import type { Observations } from "../evidence/observations.js";
 import { headlineOf } from "../sites/headline_frame.js";
@@ -34,7 +34,7 @@ export const boxedNumbers: Rule = {
       text: `Store ${what} in an array (array.array, NumPy, a tensor): as separate objects they take ${now}, in an array ${packed}.`,
     };
     const finding: Finding = silent(
-      `${where}: ${Math.round(objects).toLocaleString("en-US")} numbers stored as separate objects take ${now}; in an array they would take ${packed}.`,
+      `${where}: ${formatExactCount(objects)} numbers stored as separate objects take ${now}; in an array they would take ${packed}.`,
     );
     return { ...finding, beside: [advice] };
   },

@@ -1,6 +1,7 @@
 import {
   formatBytesBriefly,
   formatDurationBriefly,
+  formatExactCount,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
 import type { CensusEvidence } from "../evidence/evidence.js";
@@ -47,7 +48,7 @@ function madeOf(census: CensusEvidence, sitesGrow: boolean): Finding | null {
     .slice(0, MOST_NAMED)
     .map(
       ({ type, addedBytes, addedObjects }) =>
-        `${type} by ${formatBytesBriefly(addedBytes)}${addedObjects > 0 ? ` (${addedObjects.toLocaleString("en-US")} more)` : ""}`,
+        `${type} by ${formatBytesBriefly(addedBytes)}${addedObjects > 0 ? ` (${formatExactCount(addedObjects)} more)` : ""}`,
     )
     .join(", ");
   return {
@@ -62,7 +63,7 @@ function madeOf(census: CensusEvidence, sitesGrow: boolean): Finding | null {
 function describeType(observations: Observations, suspect: SiteJudgement): string {
   const { site, slope } = suspect;
   const holder = observations.holderOf(suspect)?.holder;
-  const objects = Math.round(site.liveObjects).toLocaleString("en-US");
+  const objects = formatExactCount(site.liveObjects);
   return (
     `${site.type} grows by ${formatSlopeBriefly(slope)} to ${formatBytesBriefly(site.liveBytes.at(-1) ?? 0)}, ${objects} objects` +
     (holder ? `, in ${holder.path.join(" → ")}` : "")

@@ -1,3 +1,4 @@
+import { formatExactCount } from "../../model/base/numbers.js";
 import { libraryTypes } from "../causes/library_types.js";
 import type { Rule } from "./rule.js";
 
@@ -30,5 +31,5 @@ export const libraryObjects: Rule = {
 };
 
 function count(objects = 0): string {
-  return objects.toLocaleString("en-US");
+  return formatExactCount(objects);
 }

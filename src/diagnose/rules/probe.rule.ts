@@ -1,4 +1,4 @@
-import { formatBytesBriefly } from "../../model/base/numbers.js";
+import { formatBytesBriefly, formatExactCount } from "../../model/base/numbers.js";
 import type { Observations } from "../evidence/observations.js";
 import { type Rule, silent } from "./rule.js";
 
@@ -17,7 +17,7 @@ export const probe: Rule = {
     }
     const { collectedObjects, freedBytes, returnedBytes, refusal } = answer;
     const grown = grownBytes(observations);
-    const collected = `gc.collect() freed ${collectedObjects.toLocaleString("en-US")} objects in cycles, ${formatBytesBriefly(freedBytes)}`;
+    const collected = `gc.collect() freed ${formatExactCount(collectedObjects)} objects in cycles, ${formatBytesBriefly(freedBytes)}`;
     const trimmed =
       returnedBytes === null
         ? `malloc_trim(0) could not be called: ${refusal}`

@@ -1,6 +1,7 @@
 import {
   formatBytesBriefly,
   formatDurationBriefly,
+  formatExactCount,
   formatSlopeBriefly,
   formatSlopeInterval,
 } from "../../model/base/numbers.js";
@@ -76,7 +77,7 @@ function growsSlowly(observations: Observations, grows: string, part: string): F
   const more = (moreObjects(evidence.census)?.types ?? [])
     .filter(({ addedObjects }) => addedObjects > 0)
     .slice(0, MOST_TYPES)
-    .map(({ type, addedObjects }) => `${addedObjects.toLocaleString("en-US")} more ${type}`);
+    .map(({ type, addedObjects }) => `${formatExactCount(addedObjects)} more ${type}`);
   const counted = more.length === 0 ? [] : [`censuses count ${more.join(", ")}`];
   const known = [...kept, ...counted].join("; ");
   return open(

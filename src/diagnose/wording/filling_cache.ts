@@ -2,6 +2,7 @@
 import {
   formatBytesBriefly,
   formatDurationBriefly,
+  formatExactCount,
   formatShare,
 } from "../../model/base/numbers.js";
 import type { HolderJson } from "../../model/documents/diagnosis_document.js";
@@ -32,7 +33,7 @@ export function holderName({ path }: Pick<HolderJson, "path">): string {
 
 /** "lru_cache of Catalog.page is 2 % full (3,818 of 200,000 entries)" */
 export function fillText({ holder, bound }: BoundedSuspect, verb: "is" | "was" = "is"): string {
-  return `${holderName(holder)} ${verb} ${formatShare(holder.entries / bound)} full (${holder.entries.toLocaleString("en-US")} of ${bound.toLocaleString("en-US")} entries)`;
+  return `${holderName(holder)} ${verb} ${formatShare(holder.entries / bound)} full (${formatExactCount(holder.entries)} of ${formatExactCount(bound)} entries)`;
 }
 
 /** What follows the fill level: when it was read, the line, the rate, and the forecast. */

@@ -1,6 +1,6 @@
 /** Errors of reading a program's objects. */
 
-import { formatBytes } from "../base/numbers.js";
+import { formatBytes, formatExactCount } from "../base/numbers.js";
 import type { Bytes, Millis, Objects } from "../base/units.js";
 import { oneLine, TidemarkError } from "./errors.js";
 
@@ -42,7 +42,7 @@ export function tooManyObjects(most: Objects): TidemarkError {
   return new TidemarkError(
     "TM-E051",
     4,
-    `the heap has more than ${most.toLocaleString("en-US")} objects`,
+    `the heap has more than ${formatExactCount(most)} objects`,
     "a recorder that reads more would take too much memory and CPU time next to the program",
     "read them by hand, where there is room for it: tidemark heap PID --retained",
   );

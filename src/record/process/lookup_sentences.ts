@@ -1,6 +1,6 @@
 /** What a recording notes about holder lookups that were late or not made. */
 import type { LookupAnswer } from "../../holders/lookup_request.js";
-import { formatDurationBriefly } from "../../model/base/numbers.js";
+import { formatDurationBriefly, formatExactCount } from "../../model/base/numbers.js";
 import type { Millis, Objects, Pid } from "../../model/base/units.js";
 
 /** Why a due lookup has no result. */
@@ -39,7 +39,7 @@ export function tooLarge(
   const not = isFirst && refusal !== null ? "were not looked up" : "are not looked up again";
   const why =
     refusal ??
-    `the heap has ${objects.toLocaleString("en-US")} objects, more than ${most.toLocaleString("en-US")}, and the lookup took ${seconds(cpuMs)} of CPU`;
+    `the heap has ${formatExactCount(objects)} objects, more than ${formatExactCount(most)}, and the lookup took ${seconds(cpuMs)} of CPU`;
   return `The holders of growing sites ${not}: ${why}. To look them up by hand: tidemark heap ${pid} --retained`;
 }
 

@@ -1,5 +1,7 @@
 /** Chains: an object refers to the next one of its type, and so on (tracebacks, linked nodes, steps). */
+
 import { uint32At } from "../../../model/base/columns.js";
+import { formatExactCount } from "../../../model/base/numbers.js";
 import type { NodeId } from "../../../model/heap/heap_graph.js";
 import type { ObjectGraph } from "../graph/graph.js";
 import type { StepNames } from "./step_names.js";
@@ -56,5 +58,5 @@ export function chainText(
   const { links, link } = chainFrom(objects, head, nodes);
   return links < FEWEST_LINKS || link.length < 2
     ? null
-    : `${names.words(link).join(" → ")} × ${(links - 1).toLocaleString("en-US")}`;
+    : `${names.words(link).join(" → ")} × ${formatExactCount(links - 1)}`;
 }
