@@ -7,7 +7,7 @@ import {
   isSnapshot,
 } from "../../inspect/index.js";
 import { didYouMean } from "../../model/base/near_miss.js";
-import { formatDuration } from "../../model/base/numbers.js";
+import { formatDurationBriefly } from "../../model/base/numbers.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import type { Millis, OnProgress, Pid } from "../../model/base/units.js";
 import {
@@ -207,7 +207,7 @@ function announced(pid: Pid, options: DiagnoseOptions, onProgress: OnProgress): 
     if (silent && done > 0) {
       const how = options.agent ? "" : " from outside";
       printNote(
-        `watching process ${pid}${how} for ${formatDuration(options.for ?? DEFAULT_FOR)}; Ctrl-C ends it early`,
+        `watching process ${pid}${how} for ${formatDurationBriefly(options.for ?? DEFAULT_FOR)}; Ctrl-C ends it early`,
       );
       silent = false;
     }

@@ -17,9 +17,11 @@ test("figures that were read some time ago are marked, and RSS, which is read ea
   expect(text(1_000)).toMatch(
     /; RSS 121 MiB \(\+3\.00 MiB\); 2\.00 MiB live by record \S+app\.py:27$/,
   );
-  expect(text(15_500)).toMatch(/; RSS 121 MiB \(\+3\.00 MiB\); 2\.00 MiB live by .*:27 16 s ago$/);
+  expect(text(15_500)).toMatch(
+    /; RSS 121 MiB \(\+3\.00 MiB\); 2\.00 MiB live by .*:27 \(read 16 s ago\)$/,
+  );
   const tree = { processes: 5, pssBytes: 400 * 2 ** 20, growthBytes: 2 ** 20 };
   expect(attachProgressText(4242, { ...PROGRESS, tree, readAgoMs: 15_500 })).toMatch(
-    /PSS of 5 processes 400 MiB \(\+1\.00 MiB\) 16 s ago; /,
+    /PSS of 5 processes 400 MiB \(\+1\.00 MiB\) \(read 16 s ago\); /,
   );
 });

@@ -14,7 +14,7 @@ const LONG_AGO_MS = 5_000;
  */
 export function attachProgressText(pid: Pid, progress: AttachProgress): string {
   const { elapsedMs, leftMs, rssBytes, rssGrowthBytes, tree, most, verdict, readAgoMs } = progress;
-  const ago = readAgoMs < LONG_AGO_MS ? "" : ` ${formatDurationBriefly(readAgoMs)} ago`;
+  const ago = readAgoMs < LONG_AGO_MS ? "" : ` (read ${formatDurationBriefly(readAgoMs)} ago)`;
   const until =
     leftMs === null
       ? verdict === ""

@@ -53,7 +53,11 @@ export function printDiagnosis(
   }
   if (options.leftOut > 0) {
     screen.line();
-    screen.line(screen.paint.dim(`  ${options.leftOut} more suspects: --top 0 shows all`));
+    screen.line(
+      screen.paint.dim(
+        `  ${options.leftOut} more ${options.leftOut === 1 ? "suspect" : "suspects"}: --top 0 shows all`,
+      ),
+    );
   }
   printAdvice(screen, document);
   printLimits(screen, document.limits);

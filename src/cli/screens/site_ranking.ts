@@ -10,6 +10,8 @@ import { functionOf, groupText, originOf, placeOf } from "./sites.js";
 
 export const DEFAULT_SITES = 5;
 const UNSEEN_SHARE = 0.005;
+/** A difference between the totals that a reader of the header wonders about. */
+const SEEN_SHARE = 0.1;
 const BAR_WIDTH = 10;
 
 interface RankedMoment {
@@ -59,6 +61,10 @@ function isAtPeak(groups: readonly SiteGroup[]): boolean {
     return groups.every(({ atPeak }) => atPeak.bytes === 0);
   }
   const total = groups.reduce((sum, group) => sum + group.atPeak.bytes, 0);
+  const now = groups.reduce((sum, group) => sum + group.live.bytes, 0);
+  if (Math.abs(total - now) > SEEN_SHARE * total) {
+    return false; // the header shows both
+  }
   return groups.every(({ live, atPeak }) => {
     const error = Math.hypot(live.standardErrorBytes, atPeak.standardErrorBytes);
     return Math.abs(live.bytes - atPeak.bytes) <= Math.max(UNSEEN_SHARE * total, 2 * error);

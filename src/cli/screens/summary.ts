@@ -184,7 +184,10 @@ function printFigures(screen: Screen, context: SummaryContext): void {
 }
 
 /** The largest parts of RSS in the last ledger. */
-function printLedgerParts(screen: Screen, { summary: { ledger, window } }: SummaryContext): void {
+function printLedgerParts(
+  screen: Screen,
+  { summary: { ledger, window, processes } }: SummaryContext,
+): void {
   if (ledger === undefined) {
     return;
   }
@@ -193,7 +196,11 @@ function printLedgerParts(screen: Screen, { summary: { ledger, window } }: Summa
     .slice(0, SHOWN_PARTS)
     .map(({ part, bytes }) => `${part} ${formatBytes(bytes)}`);
   const at = formatDuration(Math.max(0, ledger.atMs - window.startMs));
-  printLabelled(screen, "By part", `${words.join(" · ")} at ${at}`);
+  const of =
+    processes.length > ledger.processes
+      ? `, of ${ledger.processes} of the ${processes.length} processes`
+      : "";
+  printLabelled(screen, "By part", `${words.join(" · ")} at ${at}${of}`);
 }
 
 /**

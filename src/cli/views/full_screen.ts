@@ -9,7 +9,7 @@ export async function showFullScreen<Seen, Choice>(
   view: FullScreenView<Seen, Choice>,
 ): Promise<void> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
-    throw badUsage(`${view.name} needs a terminal`, view.instead);
+    throw badUsage(`${view.name} needs a terminal`, `without one, use: ${view.instead}`);
   }
   // Loaded late, because ink and react take 80 ms to load and --help and --json do not need them.
   const { drawUntilLeft } = await import("./ink_screen.js");

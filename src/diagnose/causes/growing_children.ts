@@ -1,11 +1,14 @@
 /** The child processes that grow, and how many ran long enough to be judged. */
 import type { Millis } from "../../model/base/units.js";
 import type { Observations, ProcessObservation } from "../evidence/observations.js";
+import { isFirm } from "../series/growth.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 
 /** A worker stands out if it grows this many times faster than the next one. */
 const STANDS_OUT = 3;
 const FEWEST_SIBLINGS = 3;
+/** Share of the growth of the tree. */
+const MOST_OF_GROWTH = 0.6;
 /** Workers that end with the program are noticed so much earlier. */
 const LONGEST_END_MS: Millis = 2_000;
 
@@ -26,15 +29,17 @@ export function growingChildren({
   processes,
   suspects,
   evidence,
-}: Pick<Observations, "processes" | "suspects" | "evidence">): GrowingChildren {
+  total,
+}: Pick<Observations, "processes" | "suspects" | "evidence" | "total">): GrowingChildren {
   const children = processes.filter(({ isTarget }) => !isTarget);
   const inChildren = suspects.filter(({ site }) => site.pid !== evidence.target.pid);
-  const growing = children
-    .filter(
-      (child) =>
-        child.grows("anonRssBytes") || inChildren.some(({ site }) => site.pid === pidOf(child)),
-    )
-    .sort((a, b) => slopeOf(b) - slopeOf(a));
+  const alone = children.filter(
+    (child) =>
+      child.grows("anonRssBytes") || inChildren.some(({ site }) => site.pid === pidOf(child)),
+  );
+  const growing = (alone.length > 0 ? alone : growingTogether(children, total)).sort(
+    (a, b) => slopeOf(b) - slopeOf(a),
+  );
   const [first, second] = growing;
   const standsOut =
     first !== undefined &&
@@ -50,6 +55,16 @@ export function growingChildren({
     suspects: inChildren,
     odd: standsOut ? first : null,
   };
+}
+
+/** Workers that each rise too little to count, but together make most of the growth of the tree, which counts. */
+function growingTogether(
+  children: readonly ProcessObservation[],
+  total: Observations["total"],
+): ProcessObservation[] {
+  const rising = children.filter((child) => child.growth("anonRssBytes").low > 0);
+  const together = rising.reduce((sum, child) => sum + slopeOf(child), 0);
+  return isFirm(total) && together >= MOST_OF_GROWTH * total.slope ? rising : [];
 }
 
 /**

@@ -1,6 +1,7 @@
 /** Which version of a service is accused. */
 import type { Readings } from "../series/readings.js";
 import type { Unloaded } from "./curves/load_removal.js";
+import { isSlower } from "./first_leaking.js";
 import type { Judging } from "./growth/group_growth.js";
 import {
   accusedLives,
@@ -79,7 +80,7 @@ function until(processes: readonly Unloaded[], endMs: number): Unloaded[] {
 /** The newest version decides. What an older one did is over, unless it still runs, or the newest has not run long enough. */
 function accusedOf(versions: readonly JudgedVersion[], endMs: number): JudgedVersion | null {
   const last = versions.findLast(
-    ({ growth }) => growth !== null && growth.shape !== "short" && growth.shape !== "undecided",
+    (version, at) => isDecided(version) && endsLeakOf(version, versions.slice(0, at)),
   );
   const running = new Set(
     versions.flatMap(({ processes }) =>
@@ -96,6 +97,16 @@ function accusedOf(versions: readonly JudgedVersion[], endMs: number): JudgedVer
   const isOpen = (version: JudgedVersion) =>
     stillRuns(version, endMs) || (version === last && goesOn(version));
   return versions.findLast((version) => isLeaking(version) && isOpen(version)) ?? null;
+}
+
+function isDecided({ growth }: JudgedVersion): boolean {
+  return growth !== null && growth.shape !== "short" && growth.shape !== "undecided";
+}
+
+/** A version that does not grow ends the leak of those before it once it certainly grows more slowly: not in its first hours. */
+function endsLeakOf(version: JudgedVersion, earlier: readonly JudgedVersion[]): boolean {
+  const leaking = earlier.findLast(leaksEverywhere);
+  return isLeaking(version) || leaking === undefined || isSlower(version, rateOf(leaking));
 }
 
 /** Whether a process of it runs. */

@@ -26,7 +26,7 @@
  *   - agents, but no site that grows: undecided for four days
  */
 import { formatDuration } from "../../model/base/numbers.js";
-import type { Bytes } from "../../model/base/units.js";
+import type { Bytes, TimeMs } from "../../model/base/units.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type {
   FleetDiagnosisJson,
@@ -44,10 +44,10 @@ import {
 } from "../wording/fleet_sentence.js";
 import { judgedVersions, lastingAccused, stillRuns } from "./accused_version.js";
 import type { FleetProcess, ServiceEvidence } from "./curves/fleet_evidence.js";
-import { isWeekOpen, loadRange, withoutLoad } from "./curves/load_removal.js";
+import { isWeekOpen, loadRange, type Unloaded, withoutLoad } from "./curves/load_removal.js";
 import { normalQuantile } from "./curves/normal_quantile.js";
 import { firstLeaking } from "./first_leaking.js";
-import { forecasts } from "./forecast.js";
+import { areRestartedInTime, forecasts } from "./forecast.js";
 import { fleetSuspects } from "./growth/fleet_suspects.js";
 import { type GroupGrowth, type Judging, LEAST_DECIDED_MS } from "./growth/group_growth.js";
 import { accusedLives, type JudgedVersion, leaksEverywhere, rateOf } from "./judged_version.js";
@@ -80,7 +80,8 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   const ofAccused = lives.map(({ process }) => process);
   const suspects = accused === null ? [] : fleetSuspects(ofAccused, rateOf(accused), judging);
   const first = accused === null ? null : firstLeaking(versions, accused);
-  const change = changeBetween(versions, first, z, accused === null ? null : rateOf(accused));
+  const leak = accused === null ? null : rateOf(accused);
+  const change = changeBetween(versions, first, z, leak, judging.isLoadKnown);
   const single = newest === undefined ? null : singleVerdict(newest, window.endMs);
   const shape = accused !== null ? "leaking" : single?.isFirst ? "short" : shapeOf(newest);
   const kind = kindOf(shape, ofAccused, newest ?? null);
@@ -88,11 +89,14 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
     found.map(({ instance, growth }) => ({ instance, version, ...rateJson(growth) })),
   );
   const isEverywhere = accused !== null && leaksEverywhere(accused);
+  const isRestarted = areRestartedInTime(lives, window.endMs);
   const about = {
     service,
     shape,
     isEverywhere,
     isRunning: accused !== null && stillRuns(accused, window.endMs),
+    instances: instancesAtEnd(lives, window.endMs),
+    isRestarted,
     kind,
     accused,
     first,
@@ -107,7 +111,8 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
   const brief = shape === "short" && kind === "insufficient-evidence" ? shortLives(evidence) : null;
   const own = kind === "insufficient-evidence" ? (single?.verdict ?? null) : null;
   const open = accused === null ? needed(versions, window.endMs) : null;
-  const forecast = accused === null ? [] : forecasts(lives, rateOf(accused), window.endMs);
+  const forecast =
+    accused === null || isRestarted ? [] : forecasts(lives, rateOf(accused), window.endMs);
   return {
     schema: "tidemark.fleetDiagnosis/1",
     service,
@@ -135,6 +140,13 @@ export function diagnoseService(evidence: ServiceEvidence, services: number): Fl
       ...(kind === "insufficient-evidence" ? [soonerText(limitOf(newest))] : []),
     ],
   };
+}
+
+/** Of those that run, otherwise of all. */
+function instancesAtEnd(lives: readonly Unloaded[], endMs: TimeMs): number {
+  const running = lives.filter(({ process }) => (process.endedMs ?? endMs) >= endMs);
+  return new Set((running.length > 0 ? running : lives).map(({ process }) => process.instance))
+    .size;
 }
 
 /** Of a version that is not accused. */
@@ -245,7 +257,7 @@ function limitsOf(
     ...(accused === null ? [] : limitsOfAge(accused)),
     ...(shape === "undecided"
       ? [
-          `A cache that fills slowly explains the growth as well as a leak does. Twice the window of ${formatDuration(median(lengths))} usually decides.`,
+          `A cache that fills slowly explains the growth as well as a leak does. A window of ${formatDuration(2 * median(lengths))}, twice as long, usually decides.`,
         ]
       : []),
     ...(accused !== null && suspects.length === 0

@@ -7,8 +7,11 @@ import type { FleetForecastJson } from "../../model/documents/fleet_diagnosis_do
 import { mannKendall } from "../series/mann_kendall.js";
 import { median, theilSen } from "../series/trend.js";
 import type { Unloaded } from "./curves/load_removal.js";
-import { type GroupGrowth, LEAST_LASTING_MS } from "./growth/group_growth.js";
+import { areShort, type GroupGrowth, LEAST_LASTING_MS } from "./growth/group_growth.js";
 
+const HOUR_MS = 3_600_000;
+/** Share of the limit. */
+const NEAR = 0.85;
 /** The last readings, whose median is the level. */
 const LAST = 5;
 const BINS = 48;
@@ -32,14 +35,33 @@ export function forecasts(
     )
     .map((life) => {
       const { process, instance, version, limitBytes, rss } = life.process;
-      const { rate, low, high } = ownRate(life, group, endMs) ?? group;
+      const own = ownRate(life, group, endMs);
+      const { rate, low, high } = own ?? group;
       const left = Math.max(0, limitBytes - median(rss.values.slice(-LAST)));
       // At its limit it has no time left; 0 would be "never".
       const at = (slope: number) => (slope > 0 ? Math.max(1, left / slope) : 0);
       const about = { process, instance, version };
-      return { ...about, msToLimit: at(rate), earliestMs: at(high), latestMs: at(low) };
+      return {
+        ...about,
+        msToLimit: at(rate),
+        earliestMs: at(high),
+        latestMs: at(low),
+        ...(own === null ? {} : { growthBytesPerHour: rate * HOUR_MS }),
+      };
     })
     .sort((a, b) => a.msToLimit - b.msToLimit);
+}
+
+/** Whether no process lives for much longer than a day, and none of those that ended was near its limit: a nightly restart. */
+export function areRestartedInTime(lives: readonly Unloaded[], endMs: TimeMs): boolean {
+  const ended = lives.filter(({ process: { endedMs } }) => (endedMs ?? endMs) < endMs);
+  return (
+    areShort(lives, { endMs }) &&
+    ended.every(
+      ({ process: { rss, limitBytes } }) =>
+        Math.max(...rss.values.slice(-LAST)) < NEAR * limitBytes,
+    )
+  );
 }
 
 /** The growth of this process alone; null if it may be that of the group, or if the process was seen for too short a time. */

@@ -1,5 +1,9 @@
 /** What changed with a version: growth (a regression), or the level at the same age (a step). */
-import type { FleetDiagnosisJson } from "../../model/documents/fleet_diagnosis_document.js";
+import type { Bytes } from "../../model/base/units.js";
+import type {
+  FleetDiagnosisJson,
+  FleetShape,
+} from "../../model/documents/fleet_diagnosis_document.js";
 import { median } from "../series/trend.js";
 import type { AgeCurve } from "./curves/age_curve.js";
 import { isSlower } from "./first_leaking.js";
@@ -11,25 +15,32 @@ const HOUR_MS = 3_600_000;
 /** A smaller change of the level is no step. */
 const LEAST = { bytes: 5e6, share: 0.03 };
 
-/** `first`: the first version that leaks, and `leak`: its growth; null: none. null without two versions, or without a change. */
+/**
+ * `first`: the first version that leaks, and `leak`: its growth; null: none. `isLoadKnown`: whether what follows the load was
+ * removed. null without two versions, or without a change.
+ */
 export function changeBetween(
   versions: readonly JudgedVersion[],
   first: JudgedVersion | null,
   z: number,
   leak: GroupGrowth | null,
+  isLoadKnown: boolean,
 ): NonNullable<FleetDiagnosisJson["change"]> | null {
   const version = first ?? versions.at(-1);
   const earlier = version === undefined ? [] : versions.slice(0, versions.indexOf(version));
   // Growth of a version that ran too short is unknown.
-  const known = earlier.filter(({ growth }) => growth !== null && growth.shape !== "short");
-  const calm = leak === null ? undefined : calmBefore(known, leak);
-  const against = calm ?? known.at(-1);
+  const judged = earlier.filter(({ growth }) => growth !== null && growth.shape !== "short");
+  const calm = leak === null ? undefined : calmBefore(judged, leak);
+  const against = calm ?? judged.at(-1);
   if (version === undefined || against === undefined) {
     return null;
   }
   const now = growthOf(version);
   const before = against.growth === null ? null : ofLine(against, leak);
   if (now === null || before === null) {
+    return null;
+  }
+  if (first === null && now.shape === "short") {
     return null;
   }
   const width = Math.hypot((now.high - now.low) / 2, (before.high - before.low) / 2);
@@ -39,8 +50,12 @@ export function changeBetween(
     low: (rate - width) * HOUR_MS,
     high: (rate + width) * HOUR_MS,
   };
-  const level = levelAtSameAge(now.curve, before.curve);
-  const spread = z * Math.hypot(spreadOf(version), spreadOf(against));
+  const known = levelAtSameAge(now, before);
+  const level = known ?? 0;
+  const spread =
+    known === null
+      ? Math.max(now.level, before.level)
+      : z * Math.hypot(spreadOf(version), spreadOf(against));
   const about = {
     version: version.version,
     against: against.version,
@@ -58,7 +73,11 @@ export function changeBetween(
   if (first !== null && isFaster) {
     return { ...about, kind: "growth" };
   }
-  const least = Math.max(LEAST.bytes, LEAST.share * before.level);
+  const least = Math.max(
+    LEAST.bytes,
+    LEAST.share * before.level,
+    isLoadKnown ? 0 : rangeOf(before),
+  );
   return Math.abs(level) > Math.max(least, spread) ? { ...about, kind: "level" } : null;
 }
 
@@ -83,18 +102,36 @@ function growthOf(version: JudgedVersion): GroupGrowth | null {
   return leaksEverywhere(version) ? version.growth : (version.odd[0]?.growth ?? version.growth);
 }
 
-/** The last third of the shorter curve, where both have it. */
-function levelAtSameAge(now: AgeCurve, before: AgeCurve): number {
-  if (now.axis !== before.axis) {
-    return median(lastThird(now)) - median(lastThird(before));
+/** How far it rose and fell, which may be the load of a day. */
+function rangeOf({ curve: { values } }: GroupGrowth): Bytes {
+  return Math.max(...values) - Math.min(...values);
+}
+
+const LEVEL_SHAPES: ReadonlySet<FleetShape> = new Set(["flat", "filling", "stepped"]);
+
+/**
+ * In the last third of the shorter curve, where both have it. Otherwise at the ends of both, of versions that have a level: an
+ * earlier version may have been watched only when its processes were old. null: not known.
+ */
+function levelAtSameAge(now: GroupGrowth, before: GroupGrowth): number | null {
+  if (now.curve.axis === "age" && before.curve.axis === "age") {
+    const until = Math.min(...[now, before].map(({ curve }) => curve.times.at(-1) ?? 0));
+    const [own, other] = [now, before].map(({ curve }) => between(curve, (until * 2) / 3, until));
+    if (own !== undefined && other !== undefined && own.length > 0 && other.length > 0) {
+      return median(own) - median(other);
+    }
   }
-  const until = Math.min(now.times.at(-1) ?? 0, before.times.at(-1) ?? 0);
-  const part = ({ times, values }: AgeCurve) =>
-    values.filter((_, at) => {
-      const time = times[at] as number;
-      return time <= until && time >= (until * 2) / 3;
-    });
-  return median(part(now)) - median(part(before));
+  return [now, before].every(({ shape }) => LEVEL_SHAPES.has(shape))
+    ? median(lastThird(now.curve)) - median(lastThird(before.curve))
+    : null;
+}
+
+/** Of bins that are at least partly between two ages. */
+function between({ times, values, binMs }: AgeCurve, from: number, until: number): number[] {
+  return values.filter((_, at) => {
+    const time = times[at] as number;
+    return time - binMs / 2 < until && time + binMs / 2 > from;
+  });
 }
 
 function lastThird({ values }: AgeCurve): readonly number[] {

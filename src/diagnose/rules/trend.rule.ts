@@ -11,15 +11,16 @@ import { isEven, isFirm, risesLate, smallestRise } from "../series/growth.js";
 import { type Swings, swingsOf, swingsText } from "../series/swings.js";
 import { levelNow, memoryName, type TotalGrowth } from "../series/total_growth.js";
 import { keptSpanMs } from "../sites/suspects.js";
+import { adviceById } from "../wording/advice.js";
 import { levelText } from "../wording/summary_sentence.js";
-import { settledBy } from "../wording/window_needed.js";
+import { hasEnded, settledBy } from "../wording/window_needed.js";
 import { type Finding, open, type Rule, silent } from "./rule.js";
 
 /** Uses only the memory trend of the process tree. Rules with better evidence have more weight. */
 export const trend: Rule = {
   name: "trend",
   judge(observations) {
-    const { target, total: rss } = observations;
+    const { target, total: rss, windowMs } = observations;
     if (rss.shape === "short") {
       return rss.readings.values.length === 0 ? littleYoung(observations) : null;
     }
@@ -37,7 +38,8 @@ export const trend: Rule = {
     if (swings !== null) {
       return fluctuates(observations, swings);
     }
-    if (rss.low > 0 && rss.rise >= SMALLEST_SEEN_BYTES) {
+    const mayGoOn = rss.late.low > 0 && windowMs < UNCERTAIN_MS;
+    if (rss.low > 0 && rss.rise >= (mayGoOn ? SMALLEST_EVEN_BYTES : SMALLEST_SEEN_BYTES)) {
       return slowsDown(observations);
     }
     if (risesLate(rss)) {
@@ -70,6 +72,9 @@ export const trend: Rule = {
         rss.low > 0
           ? notSure(observations)
           : `${memoryName(rss.end)} is ${formatBytesBriefly(rss.end.bytes)}, and does not grow.`,
+      ...(rss.low > 0 && rss.rise >= SMALLEST_EVEN_BYTES
+        ? { sentence: slightly(observations) }
+        : {}),
     };
   },
 };
@@ -152,7 +157,19 @@ function slowsDown(observations: Observations): Finding {
       neededMs,
     );
   }
-  return { says: "no leak", kind: "steady", weight: 0.45, detail };
+  return {
+    says: "no leak",
+    kind: "steady",
+    weight: 0.45,
+    detail,
+    sentence: slightly(observations),
+  };
+}
+
+/** Beside a header that shows growth, "memory is steady" would contradict it. */
+function slightly(observations: Observations): string {
+  const { rise, spanMs } = observations.total;
+  return `Memory rose by ${formatBytesBriefly(rise)} in ${formatDurationBriefly(spanMs)}, too little to be called a leak: ${levelText(observations)}.`;
 }
 
 /** A rise whose interval excludes zero, but which is small, or has ended, or may do so. */
@@ -222,7 +239,8 @@ function neededFor({ low, level }: TotalGrowth): Millis {
 }
 
 /** The trend alone does not show the kind of growth, so the finding asks for the evidence that would, if there is none. */
-function grows({ total, target, suspects, bounded, evidence }: Observations): Finding {
+function grows(observations: Observations): Finding {
+  const { total, target, suspects, bounded, evidence } = observations;
   const name = memoryName(total);
   const detail = `${name} grows by ${formatSlopeBriefly(total.slope)}, to ${formatBytesBriefly(levelNow(total))} now`;
   const isSplit = LEDGER_PARTS.some((part) => partGrowth(target, part) !== null);
@@ -234,5 +252,10 @@ function grows({ total, target, suspects, bounded, evidence }: Observations): Fi
         weight: 0.55,
         detail: `${detail}; ${evidence.importedFrom === undefined ? "an agent or a ledger is needed to show" : "the file does not contain"} which part grows.`,
         growth: total,
+        ...(evidence.importedFrom === undefined &&
+        evidence.refusal === undefined &&
+        !hasEnded(observations)
+          ? { advice: [adviceById("TM-A098")] }
+          : {}),
       };
 }

@@ -5,6 +5,7 @@ import type {
   VerdictKind,
 } from "../../model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../model/documents/documents.js";
+import { baseName } from "../../model/profile/frame_text.js";
 import { growingHandles } from "../causes/growing_handles.js";
 import { handleSuspect, namedHolder } from "../causes/named_holder.js";
 import { type Unranked, withPutter } from "../causes/putters.js";
@@ -195,7 +196,7 @@ function factsOf(
   const handles = growingHandles(observations)?.name;
   return {
     holder,
-    code: stacks.map(codeText).join(" "),
+    code: [...stacks.map(codeText), ...programNames(observations)].join(" "),
     made: leaves.map(codeText).join(" "),
     holdsTracebacks: tracebacks >= MANY_TRACEBACKS,
     added: new Map(
@@ -208,6 +209,13 @@ function factsOf(
     ...(handles === undefined ? {} : { handles }),
   };
 }
+
+/** The program and its module, as in `gunicorn` and `python -m celery`: the stacks of a pool of threads do not name their server. */
+function programNames({ evidence: { target } }: Observations): string[] {
+  return target.command.slice(0, PROGRAM_WORDS).map(baseName);
+}
+
+const PROGRAM_WORDS = 3;
 
 const codeText = (frame: FrameJson): string => `${frame.function} ${frame.file}`;
 

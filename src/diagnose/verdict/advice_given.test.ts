@@ -47,8 +47,6 @@ test("a program that has ended is recorded again, not watched", () => {
     processes: evidence.processes.map((one) => ({ ...one, profiled: false })),
   };
   expect(again(outside)).toMatch(/: tidemark diagnose 42 --no-agent --for \d+min\.$/);
-  const refused = { ...outside, refusal: "The agent could not be attached: it is busy." };
-  expect(again(refused)).toMatch(/: tidemark diagnose 42 --for \d+min\.$/);
   const imported = { ...evidence, importedFrom: "memray" };
   expect(again(imported)).toMatch(/: tidemark diagnose PID --for \d+min\.$/);
   const [advice] = diagnose(ended).advice;

@@ -28,7 +28,7 @@ export function withPids(document: DiagnosisJson, observations: Observations): D
   };
 }
 
-/** Nothing was loaded into it, by the user's choice. */
-function isLeftAlone({ processes, refusal }: Evidence): boolean {
-  return refusal === undefined && processes.every(({ profiled }) => !profiled);
+/** It was watched from outside, because the user chose so or no agent could enter. */
+function isLeftAlone({ processes }: Evidence): boolean {
+  return processes.every(({ profiled }) => !profiled);
 }

@@ -209,6 +209,14 @@ export const OTHER_ADVICE: readonly Advice[] = [
     after: "systemd-run --scope -p MemoryMax=8G python app.py   # other programs survive",
   },
   {
+    id: "TM-A098",
+    text: "Record it with the agent, which shows the lines that allocate: tidemark attach PID.",
+    when: "The program was only watched from outside, and what grows cannot be seen from there.",
+    kinds: [],
+    before: "tidemark diagnose 4242 --no-agent",
+    after: "tidemark diagnose 4242   # or: tidemark attach 4242",
+  },
+  {
     id: "TM-A091",
     text: "Record about 20 steps of the job before you write the snapshot; they show what grows.",
     when: "A snapshot without a history, or with too few steps in it.",

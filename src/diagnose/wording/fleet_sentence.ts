@@ -4,6 +4,7 @@ import {
   formatDuration,
   formatDurationBriefly,
   formatGrowth,
+  formatGrowthInterval,
   formatShare,
   formatUtcTime,
 } from "../../model/base/numbers.js";
@@ -48,6 +49,10 @@ interface About {
   readonly isEverywhere: boolean;
   /** Whether an instance of the accused version runs. */
   readonly isRunning: boolean;
+  /** How many instances of it there are; of those that run, if any do. */
+  readonly instances: number;
+  /** Whether its processes are restarted before they reach the limit. */
+  readonly isRestarted: boolean;
   readonly first: Version | null;
   readonly versions: readonly Version[];
   readonly change: FleetDiagnosisJson["change"] | null;
@@ -74,12 +79,10 @@ export function fleetSummary(
   if (accused !== null) {
     const all = about.isEverywhere;
     const rate = all ? (accused.growth?.rate ?? 0) : (accused.odd[0]?.growth.rate ?? 0);
-    const since =
-      first === versions[0]
-        ? `in every version since ${first?.version || "an unknown version"}`
-        : `since version ${first?.version}`;
     const where = all
-      ? `each instance`
+      ? about.instances === 1
+        ? "its only instance"
+        : "each instance"
       : accused.odd.length === 1
         ? `instance ${accused.odd[0]?.instance} alone`
         : `${accused.odd.length} instances (${accused.odd.map(({ instance }) => instance).join(", ")})`;
@@ -88,15 +91,21 @@ export function fleetSummary(
       suspect?.holder === undefined ? "" : `, held by ${suspect.holder.path.join(" → ")}`;
     const line = suspect === undefined ? "" : `, allocated at ${frameText(suspect.line)}${holder}`;
     const next = forecast[0];
-    const limit = !about.isRunning
-      ? "; no instance of it runs now"
-      : next === undefined || next.msToLimit === 0
+    const own =
+      next?.growthBytesPerHour === undefined
         ? ""
-        : `; the first instance reaches its limit in ${formatDuration(next.msToLimit)}`;
+        : `, which grows by ${amount(next.growthBytesPerHour)},`;
+    const limit = !about.isRunning
+      ? `; that version no longer runs${accused === versions.at(-1) ? "" : `, and it is too early to say whether ${versions.at(-1)?.version || "the next one"} leaks`}`
+      : about.isRestarted
+        ? "; its processes are restarted before they reach the limit"
+        : next === undefined || next.msToLimit === 0
+          ? ""
+          : `; the first instance${own} reaches its limit in ${formatDuration(next.msToLimit)}`;
     const perRequest =
       about.bytesPerRequest > 0 ? `, ${formatBytes(about.bytesPerRequest)} a request` : "";
     const leaks = about.isRunning ? "leaks" : "leaked";
-    return `${service} ${leaks} ${formatGrowth(rate * HOUR_MS)} on ${where}${perRequest} ${since}${line}${limit}.`;
+    return `${service} ${leaks} ${amount(rate * HOUR_MS)} on ${where}${perRequest} ${sinceText(first, accused, versions)}${line}${limit}.`;
   }
   const newest = versions.at(-1);
   const name = newest?.version ? `Version ${newest.version} of ${service}` : service;
@@ -105,10 +114,18 @@ export function fleetSummary(
       ? ` It uses ${formatBytes(Math.abs(change.levelBytes))} ${change.levelBytes > 0 ? "more" : "less"} than version ${change.against}.`
       : "";
   switch (shape) {
-    case "undecided":
-      return `${name} grows by ${formatGrowth((newest?.growth?.rate ?? 0) * HOUR_MS)}; a filling cache or daily load may explain it.${step}`;
+    case "undecided": {
+      const rate = (newest?.growth?.rate ?? 0) * HOUR_MS;
+      const grows =
+        rate > 0 && formatGrowth(rate) !== formatGrowth(0)
+          ? `grows by ${amount(rate)}`
+          : "may grow";
+      return `${name} ${grows}; a filling cache or daily load may explain it.${step}`;
+    }
     case "filling":
-      return `${name} filled up and approaches a level.${step}`;
+      return `${name} filled up and hardly grows any more.${step}`;
+    case "stepped":
+      return `${name} rose in one or two steps, and does not grow otherwise.${step}`;
     case "short":
       return `${name} has not run long enough for the fleet's verdict.`;
     default:
@@ -116,6 +133,27 @@ export function fleetSummary(
         ? `${name} does not grow: its memory follows the request rate, by up to ${formatBytes(about.loadBytes)} on each instance.${step}`
         : `${name} does not grow.${step}`;
   }
+}
+
+/** "4.20 MiB/h" */
+function amount(bytesPerHour: number): string {
+  return formatGrowth(bytesPerHour).replace("+", "");
+}
+
+/** Where the oldest version that was seen leaks, nothing shows which was the first. */
+function sinceText(first: Version | null, accused: Version, versions: readonly Version[]): string {
+  const name = (each: Version | null) => each?.version || "unknown";
+  if (first !== versions[0]) {
+    return `since version ${name(first)}`;
+  }
+  if (accused !== versions.at(-1)) {
+    return first === accused
+      ? `in version ${name(accused)}`
+      : `in versions ${name(first)} to ${name(accused)}`;
+  }
+  return first === accused
+    ? `in version ${name(accused)}, the only one seen`
+    : `in every version since ${name(first)}, the oldest seen`;
 }
 
 /** Processes of the newest version, each of which ended within a minute. */
@@ -149,8 +187,11 @@ export function fleetEvidence(about: About): FleetDiagnosisJson["evidence"] {
         : [
             {
               rule: "version-growth",
-              says: growth.shape === "leaking" ? ("leak" as const) : ("no leak" as const),
-              detail: `${version || "The unknown version"}: ${growth.shape}, ${growth.shape === "short" ? "no rate yet" : interval(growth)} over ${formatDuration(growth.windowMs)}, ${growth.curve.processes} ${growth.curve.processes === 1 ? "process" : "processes"}.`,
+              says:
+                growth.shape === "leaking" && about.accused !== null
+                  ? ("leak" as const)
+                  : ("no leak" as const),
+              detail: `${version || "The unknown version"}: ${growth.shape === "leaking" && about.accused === null ? "undecided" : growth.shape}, ${growth.shape === "short" ? "no rate yet" : `growth ${interval(growth)}`} over ${formatDuration(growth.windowMs)}, ${growth.curve.processes} ${growth.curve.processes === 1 ? "process" : "processes"}.`,
             },
           ]),
       ...odd.map(({ instance, growth: own }) => ({
@@ -165,7 +206,7 @@ export function fleetEvidence(about: About): FleetDiagnosisJson["evidence"] {
           {
             rule: "version-change",
             says: change.kind === "growth" ? ("leak" as const) : ("no leak" as const),
-            detail: `${change.version} against ${change.against}: ${formatGrowth(change.growth.growthBytesPerHour)} of growth, ${formatBytes(change.levelBytes)} of level at the same age.`,
+            detail: `${change.version} against ${change.against}: ${formatGrowth(change.growth.growthBytesPerHour)} of growth${levelText(change)}.`,
           },
         ]),
   ];
@@ -205,5 +246,12 @@ export function killsText(kills: FleetKillsJson): string {
 }
 
 function interval({ rate, low, high }: { rate: number; low: number; high: number }): string {
-  return [rate, low, high].map((each) => formatGrowth(each * HOUR_MS)).join(" / ");
+  return formatGrowthInterval(rate * HOUR_MS, low * HOUR_MS, high * HOUR_MS);
+}
+
+/** ", and 109 MiB more memory"; "" if that is not certain. */
+function levelText({ levelBytes, low, high }: NonNullable<FleetDiagnosisJson["change"]>): string {
+  return low <= 0 && high >= 0
+    ? ""
+    : `, and ${formatBytes(Math.abs(levelBytes))} ${levelBytes > 0 ? "more" : "less"} memory`;
 }

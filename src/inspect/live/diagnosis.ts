@@ -75,10 +75,12 @@ async function underAgent(
     const evidence = await evidenceOf(result.open(), async () => {});
     return options.probe ? await probed(evidence, pid, until) : evidence;
   } catch (error) {
-    if (!(error instanceof TidemarkError) || until.aborted || isOfNoPython(error, pid)) {
+    const isFinal = readStat(pid) === null || until.aborted;
+    if (!(error instanceof TidemarkError) || isFinal || isOfNoPython(error, pid)) {
       throw error;
     }
-    const refusal = `The agent could not be attached: ${error.what}.`;
+    const next = error.id === "TM-E037" ? ` (${error.next})` : "";
+    const refusal = `The agent could not be attached: ${error.what}${next}.`;
     options.onRefusal(refusal);
     await onProgress(0, forMs / 1000);
     const evidence = await fromOutside(pid, options, onProgress);

@@ -198,7 +198,7 @@ export interface DiagnosisJson {
   };
   /**
    * The parts of memory that grow: parts as in `tidemark.ledger/1` if there are enough ledgers to measure
-   * growth, otherwise those that the kernel distinguishes.
+   * growth, otherwise those that the kernel distinguishes. Of the target alone, without its children.
    */
   ledger: { part: string; bytes: Bytes; growthBytesPerHour: number }[];
   /** Fastest growing first, except that readers and storing functions come second; empty if the verdict names none. */

@@ -42,6 +42,8 @@ export interface FleetForecastJson {
   msToLimit: Millis;
   earliestMs: Millis;
   latestMs: Millis;
+  /** Its own rate, where that certainly differs from that of the others. */
+  growthBytesPerHour?: number;
 }
 
 export interface FleetSuspectJson extends FleetRateJson {
@@ -138,7 +140,7 @@ export interface FleetDiagnosisJson {
     /** "growth": a regression. "level": the version needs more or less memory, and does not grow faster. */
     kind: "growth" | "level";
     growth: FleetRateJson;
-    /** Level of the new minus that of the old version at the same age. */
+    /** Level of the new minus that of the old version at the same age; if that is not known, 0 within a wide interval. */
     levelBytes: Bytes;
     low: Bytes;
     high: Bytes;

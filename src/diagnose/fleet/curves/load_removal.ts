@@ -4,7 +4,9 @@
  *   requests known:    RSS = a + b x requests + c x (highest requests so far) + the rest
  *   requests unknown:  RSS = a + s x daily load of the service (../../series/daily_load.ts) + the rest
  *
- * b and c are fitted to changes within hours, where growth is small; s is the share that one process has.
+ * b and c are fitted to changes within hours, where growth is small; s is the share that one process has. What is removed is the
+ * difference from the usual load of the service, so that the rest is the memory that a process has at that load: b, c and s
+ * are not exact, and the levels of processes are compared.
  *
  * Where it fails: with less than two days of mature processes and no request rate the load is unknown. The result then
  * reports it ({@link WithoutLoad.by}).
@@ -14,6 +16,7 @@ import type { Bytes, TimeMs } from "../../../model/base/units.js";
 import { dailyLoad, type HourlyLevels, hourly, slopeOf } from "../../series/daily_load.js";
 import { firstFrom, reorderedQuantile } from "../../series/medians.js";
 import type { Readings } from "../../series/readings.js";
+import { median } from "../../series/trend.js";
 import type { FleetProcess } from "./fleet_evidence.js";
 import { leastSquares } from "./least_squares.js";
 
@@ -117,11 +120,16 @@ export function withoutLoad(processes: readonly FleetProcess[]): WithoutLoad {
       by: "unknown",
     };
   }
+  const usual = median(
+    matured.flatMap(({ first, levels }) =>
+      Array.from(levels.keys(), (at) => load((first + at + 0.5) * HOUR_MS)),
+    ),
+  );
   return {
     processes: processes.map((process, at) => {
       const { times, values } = process.rss;
       const share = shareOf(matured[at] as HourlyLevels, load);
-      const rest = values.map((value, at) => value - share * load(times[at] as number));
+      const rest = values.map((value, at) => value - share * (load(times[at] as number) - usual));
       return { process, rss: { times, values: rest }, work: null };
     }),
     by: "day",
@@ -159,6 +167,13 @@ function withoutRequests(processes: readonly FleetProcess[]): Unloaded[] {
     ) as Columns,
     all,
   );
+  const [usualRate, usualHighest] = (["now", "highest"] as const).map((which) =>
+    median(
+      courses.flatMap(({ rates }) =>
+        Array.from(rates[which].levels).filter((level) => !Number.isNaN(level)),
+      ),
+    ),
+  ) as [number, number];
   return courses.map(({ process, rates, columns, changes }) => {
     const [, byRate, byHighest] =
       changes.length < FEWEST_OF_OWN ? usual : nonNegative(columns, changes);
@@ -168,7 +183,9 @@ function withoutRequests(processes: readonly FleetProcess[]): Unloaded[] {
       const rate = now[at] as number;
       return Number.isNaN(rate)
         ? value
-        : value - byRate * rate - byHighest * levelAt(rates.highest, times[at] as number);
+        : value -
+            byRate * (rate - usualRate) -
+            byHighest * (levelAt(rates.highest, times[at] as number) - usualHighest);
     });
     return { process, rss: { times, values: rest }, work: worked(times, now) };
   });

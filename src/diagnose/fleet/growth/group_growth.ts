@@ -243,9 +243,11 @@ function growthIn(
     risesSteadily(byTime);
   const risesDaily =
     lasting.rate > DAILY.rise * leastRate && late > DAILY.late && risesFromDayToDay(byTime);
+  // Some fit may have a rate of 0 where the curve plainly goes on.
+  const goesOn = isSteady || risesDaily || risesAlike;
   const isFarAboveLoad = isSteady && assessed.rise > STEADY.ofLoad * loadMoves();
   const isSure =
-    (lasting.low > LEAST_SURE * lasting.rate || isSteady || risesDaily || risesAlike) &&
+    (lasting.low > LEAST_SURE * lasting.rate || goesOn) &&
     lasting.rate > leastRate &&
     late > leastLate &&
     late < FASTER &&
@@ -266,6 +268,7 @@ function growthIn(
     ((lengthMs < LOAD_SEEN_MS && rate * lengthMs < ofLoad * loadMoves()) ||
       (isWeekOpen && rate * lengthMs < LEAST_OF_LOAD.ofPart * loadMoves()));
   const hasFilled =
+    !goesOn &&
     lasting.fillBytes > least &&
     lasting.rate * lengthMs < MOST_REST.later * lasting.fillBytes &&
     lasting.fillMs < lengthMs / 2;
@@ -279,14 +282,17 @@ function growthIn(
     if (hasFilled) {
       return "filling";
     }
-    if (grows && (lasting.low > 0 || assessed.rise > least)) {
+    if (
+      (grows && (lasting.low > 0 || assessed.rise > least)) ||
+      (goesOn && assessed.rise > least)
+    ) {
       return "undecided";
     }
     return assessed.shape === "stepped" ? "stepped" : "flat";
   })();
   // Whether it may fill is then irrelevant.
   const interval =
-    (isFatal || isSteady || risesDaily || risesAlike) && lasting.low <= 0
+    (isFatal || goesOn) && lasting.low <= 0 && shape !== "flat" && shape !== "stepped"
       ? (lives ?? lasting.straight)
       : {};
   return { ...lasting, ...interval, ...about, isByWork, isFatal, shape };
@@ -358,7 +364,10 @@ function risesSteadily({ times, workTimes, values }: AgeCurve): boolean {
 }
 
 /** Whether no process lived long, although there was time for it. */
-function areShort(processes: readonly Unloaded[], { endMs }: { readonly endMs: TimeMs }): boolean {
+export function areShort(
+  processes: readonly Unloaded[],
+  { endMs }: { readonly endMs: TimeMs },
+): boolean {
   const firstMs = Math.min(...processes.map(({ process }) => process.startedMs));
   const lives = processes.map(({ process }) => (process.endedMs ?? endMs) - process.startedMs);
   const ends = processes.filter(({ process }) => (process.endedMs ?? endMs) < endMs);

@@ -34,6 +34,8 @@ const FAR_LATE = 2.5;
 const FEW = 4;
 /** What fills on one instance alone slows down: the later half's growth as a share of the whole. */
 const STEADY = 0.5;
+/** Memory that wanders is given back: the largest fall as a share of the growth. A leak gives nothing back while its process lives. */
+const MOST_GIVEN_BACK = 0.5;
 /** Load that was removed only in part can look like growth of this share of its range. */
 const LEAST_OF_LOAD = 0.3;
 const LEAST_LENGTH_MS = 12 * 3_600_000;
@@ -91,7 +93,7 @@ export function oddInstances(
     // Needed for few instances.
     const late = () => theilSenSlope(times.slice(half), values.slice(half));
     const lengthMs = (times.at(-1) as number) - (times[0] as number);
-    return [{ instance, own, rate, late, lengthMs }];
+    return [{ instance, own, rate, late, lengthMs, fall: largestFall(values) }];
   });
   let loadRead: Bytes | null = null;
   const loadBytes = () => {
@@ -100,8 +102,9 @@ export function oddInstances(
   };
   const isOver = (own: readonly Unloaded[]) =>
     own.every(({ rss }) => (rss.times.at(-1) ?? 0) < judging.endMs - LATEST_MS);
-  const odd = courses.flatMap(({ instance, own, rate, late, lengthMs }) => {
-    if (rate <= 0 || lengthMs < LEAST_LENGTH_MS || isOver(own)) {
+  const odd = courses.flatMap(({ instance, own, rate, late, lengthMs, fall }) => {
+    const isCalm = rate <= 0 || fall > MOST_GIVEN_BACK * rate * lengthMs;
+    if (isCalm || lengthMs < LEAST_LENGTH_MS || isOver(own)) {
       return [];
     }
     const alike = courses.filter((each) => each.lengthMs >= lengthMs / 2);
@@ -183,6 +186,16 @@ function byInstance(processes: readonly Unloaded[]): Map<string, Unloaded[]> {
 /** The spread of rates around those of most instances, which are zero; of a few, it may be small by chance. */
 function spreadOf(rates: readonly number[]): number {
   return 1.4826 * median(rates.map(Math.abs)) * (1 + FEW / rates.length);
+}
+
+/** From the highest value so far. */
+function largestFall(values: readonly number[]): Bytes {
+  let [high, fall] = [Number.NEGATIVE_INFINITY, 0];
+  for (const value of values) {
+    high = Math.max(high, value);
+    fall = Math.max(fall, high - value);
+  }
+  return fall;
 }
 
 /** The longest window, or what the processes lived of it. */
