@@ -2,7 +2,7 @@
 import type { Readings } from "../series/readings.js";
 import type { Unloaded } from "./curves/load_removal.js";
 import { isSlower } from "./first_leaking.js";
-import type { Judging } from "./growth/group_growth.js";
+import { type Judging, LEAST_DECIDED_MS } from "./growth/group_growth.js";
 import {
   accusedLives,
   isLeaking,
@@ -103,10 +103,18 @@ function isDecided({ growth }: JudgedVersion): boolean {
   return growth !== null && growth.shape !== "short" && growth.shape !== "undecided";
 }
 
-/** A version that does not grow ends the leak of those before it once it certainly grows more slowly: not in its first hours. */
+/**
+ * A version that does not grow ends the leak of those before it once it certainly grows more slowly, or has run for long enough to
+ * show a leak: not in its first hours.
+ */
 function endsLeakOf(version: JudgedVersion, earlier: readonly JudgedVersion[]): boolean {
   const leaking = earlier.findLast(leaksEverywhere);
-  return isLeaking(version) || leaking === undefined || isSlower(version, rateOf(leaking));
+  return (
+    leaking === undefined ||
+    isLeaking(version) ||
+    (version.growth?.windowMs ?? 0) >= LEAST_DECIDED_MS ||
+    isSlower(version, rateOf(leaking))
+  );
 }
 
 /** Whether a process of it runs. */

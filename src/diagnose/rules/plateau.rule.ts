@@ -20,6 +20,11 @@ export const plateau: Rule = {
       return silent("No site filled up during the window.");
     }
     const detail = filledText(filled);
+    if (replacesOlder(filled, observations)) {
+      return silent(
+        "What sites filled during the window took the place of older memory: memory as a whole did not rise by as much.",
+      );
+    }
     if (observations.suspects.length > 0) {
       // It neither explains nor contradicts the growth of the other sites.
       return silent(detail);
@@ -33,6 +38,19 @@ export const plateau: Rule = {
     };
   },
 };
+
+/** Memory as a whole rose by less than this share of what a site filled. */
+const LEAST_OF_FILLED = 0.3;
+
+/** The entries of a full cache from before an attach are not in the profile, so those that replace them seem to fill it. */
+function replacesOlder(
+  { judgement: { site } }: FilledSite,
+  { total, evidence }: Observations,
+): boolean {
+  const rise = (site.liveBytes.at(-1) ?? 0) - (site.liveBytes[0] ?? 0);
+  const isWhole = evidence.selection === undefined && total.shape !== "short";
+  return isWhole && total.wholeRise < LEAST_OF_FILLED * rise;
+}
 
 function sentenceOf(
   { judgement: { site }, full, replaces }: FilledSite,

@@ -64,7 +64,13 @@ describe("plateau and bounded-holder", () => {
   });
 
   test("a full cache is a plateau", () => {
-    expect(verdict("anonRssBytes 60\nsite cache fills 20 by 30s")).toBe("cache-plateau");
+    expect(verdict("anonRssBytes 60 fills 20 by 30s\nsite cache fills 20 by 30s")).toBe(
+      "cache-plateau",
+    );
+  });
+
+  test("what replaces older entries of a cache, and adds nothing to memory, is none", () => {
+    expect(verdict("anonRssBytes 60\nsite cache fills 20 by 30s")).toBe("steady");
   });
 
   test("a filling cache is not, unless its holder has a bound", () => {

@@ -79,7 +79,8 @@ export function judgeSites(histories: SiteHistories, startMs: TimeMs): SiteJudge
 function judgeSite(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): SiteJudgement {
   const judgement = judgeByAge(site, histories, startMs);
   const accumulation = accumulationOf(site, histories, startMs);
-  if (judgement.course === "keeps") {
+  // Items that wait for nearly as long as the window was watched survive as what is kept does, but only the oldest leave.
+  if (judgement.course === "keeps" && !accumulation?.backlog) {
     // A container that is reallocated as it grows has fewer old survivors than kept bytes.
     return accumulation !== null && accumulation.slope > judgement.slope
       ? { ...judgement, slope: accumulation.slope, keptBytes: accumulation.keptBytes }
