@@ -5,6 +5,7 @@ import {
   formatDurationBriefly,
   formatGrowth,
   formatGrowthInterval,
+  formatRate,
   formatShare,
   formatUtcTime,
 } from "../../model/base/numbers.js";
@@ -94,7 +95,7 @@ export function fleetSummary(
     const own =
       next?.growthBytesPerHour === undefined
         ? ""
-        : `, which grows by ${amount(next.growthBytesPerHour)},`;
+        : `, which grows by ${formatRate(next.growthBytesPerHour)},`;
     const limit = !about.isRunning
       ? `; that version no longer runs${accused === versions.at(-1) ? "" : `, and it is too early to say whether ${versions.at(-1)?.version || "the next one"} leaks`}`
       : about.isRestarted
@@ -105,7 +106,7 @@ export function fleetSummary(
     const perRequest =
       about.bytesPerRequest > 0 ? `, ${formatBytes(about.bytesPerRequest)} a request` : "";
     const leaks = about.isRunning ? "leaks" : "leaked";
-    return `${service} ${leaks} ${amount(rate * HOUR_MS)} on ${where}${perRequest} ${sinceText(first, accused, versions)}${line}${limit}.`;
+    return `${service} ${leaks} ${formatRate(rate * HOUR_MS)} on ${where}${perRequest} ${sinceText(first, accused, versions)}${line}${limit}.`;
   }
   const newest = versions.at(-1);
   const name = newest?.version ? `Version ${newest.version} of ${service}` : service;
@@ -118,7 +119,7 @@ export function fleetSummary(
       const rate = (newest?.growth?.rate ?? 0) * HOUR_MS;
       const grows =
         rate > 0 && formatGrowth(rate) !== formatGrowth(0)
-          ? `grows by ${amount(rate)}`
+          ? `grows by ${formatRate(rate)}`
           : "may grow";
       return `${name} ${grows}; a filling cache or daily load may explain it.${step}`;
     }
@@ -133,11 +134,6 @@ export function fleetSummary(
         ? `${name} does not grow: its memory follows the request rate, by up to ${formatBytes(about.loadBytes)} on each instance.${step}`
         : `${name} does not grow.${step}`;
   }
-}
-
-/** "4.20 MiB/h" */
-function amount(bytesPerHour: number): string {
-  return formatGrowth(bytesPerHour).replace("+", "");
 }
 
 /** Where the oldest version that was seen leaks, nothing shows which was the first. */
@@ -197,7 +193,7 @@ export function fleetEvidence(about: About): FleetDiagnosisJson["evidence"] {
       ...odd.map(({ instance, growth: own }) => ({
         rule: "odd-instance",
         says: "leak" as const,
-        detail: `${instance} of ${version} grows by ${formatGrowth(own.rate * HOUR_MS)}, unlike its siblings.`,
+        detail: `${instance} of ${version} grows by ${formatRate(own.rate * HOUR_MS)}, unlike its siblings.`,
       })),
     ]),
     ...(change === null || change === undefined

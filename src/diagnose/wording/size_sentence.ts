@@ -1,5 +1,5 @@
 /** The sentences about the memory that a service needs. */
-import { formatBytes, formatDuration, formatGrowth } from "../../model/base/numbers.js";
+import { formatBytes, formatDuration, formatRate } from "../../model/base/numbers.js";
 import type { Bytes } from "../../model/base/units.js";
 import type { FleetDiagnosisJson } from "../../model/documents/fleet_diagnosis_document.js";
 import type { ServiceSizeJson, SizeState } from "../../model/documents/sizes_document.js";
@@ -30,7 +30,7 @@ export function sizeSummary(state: SizeState, about: SizeFigures): string {
   const need = formatBytes(needs.limitBytes);
   switch (state) {
     case "leaks":
-      return `It leaks ${formatGrowth(diagnosis?.leak?.growthBytesPerHour ?? 0)} an instance: no limit is enough for long. Repair the leak first.`;
+      return `It leaks ${formatRate(diagnosis?.leak?.growthBytesPerHour ?? 0)} an instance: no limit is enough for long. Repair the leak first.`;
     case "unknown":
       return instances === 0
         ? "No instance runs."
@@ -69,7 +69,7 @@ export function sizeCautions(state: SizeState, about: SizeFigures): string[] {
     newest !== undefined &&
       newest.low > 0 &&
       newest.growthBytesPerHour * WEEK_HOURS > newest.levelBytes * GROWS_SHARE &&
-      `It still grows, by ${formatGrowth(newest.growthBytesPerHour)} an instance: wait until it has reached its level.`,
+      `It still grows, by ${formatRate(newest.growthBytesPerHour)} an instance: wait until it has reached its level.`,
     besideBytes > needs.limitBytes * BESIDE_SHARE &&
       `Its cgroup uses ${formatBytes(besideBytes)} beside the program: file pages, which the kernel gives up under pressure, or other processes, which the limit has to hold as well.`,
   ];

@@ -64,6 +64,11 @@ export function formatGrowth(bytesPerHour: number): string {
   return `${Number(text) === 0 ? "" : sign}${text} MiB/h`;
 }
 
+/** The same after a verb that has the sign: it grows by "12.0 MiB/h". */
+export function formatRate(bytesPerHour: number): string {
+  return formatGrowth(Math.abs(bytesPerHour)).replace("+", "");
+}
+
 /**
  * "+578 MiB/h (+567 to +589)"; "+578 MiB/h" if both ends of the 95 % interval print as the growth does; "not measurable
  * (-3.0 to +5.0 MiB/h)" if it includes zero; "none" if nothing in it prints as growth; "window too short" without one.

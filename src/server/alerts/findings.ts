@@ -15,8 +15,8 @@
 import {
   formatBytes,
   formatDuration,
-  formatGrowth,
   formatGrowthInterval,
+  formatRate,
   formatShare,
   formatUtcTime,
 } from "../../model/base/numbers.js";
@@ -215,7 +215,11 @@ function growing(
     return null;
   }
   const version = leak?.since ?? newest?.version ?? "";
-  const amount = formatGrowthInterval(measured.growthBytesPerHour, measured.low, measured.high);
+  const amount = formatGrowthInterval(
+    measured.growthBytesPerHour,
+    measured.low,
+    measured.high,
+  ).replaceAll("+", "");
   return {
     version,
     holds: measured.low >= least ? "fully" : "nearly",
@@ -235,7 +239,7 @@ function changeSummary(
   }
   const name = `Version ${change.version || "unknown"} of ${service}`;
   return change.kind === "growth"
-    ? `${name} grows by ${formatGrowth(change.growth.growthBytesPerHour)} more on each instance than version ${change.against}.`
+    ? `${name} grows by ${formatRate(change.growth.growthBytesPerHour)} more on each instance than version ${change.against}.`
     : `${name} needs ${formatBytes(change.levelBytes)} more on each instance than version ${change.against}.`;
 }
 

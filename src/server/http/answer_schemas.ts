@@ -1334,7 +1334,8 @@ export const ANSWER_SCHEMAS = {
             },
             levelBytes: {
               $ref: "#/components/schemas/Bytes",
-              description: "Level of the new minus that of the old version at the same age.",
+              description:
+                "Level of the new minus that of the old version at the same age; if that is not known, 0 within a wide interval.",
             },
             low: {
               $ref: "#/components/schemas/Bytes",
@@ -1737,6 +1738,10 @@ export const ANSWER_SCHEMAS = {
         },
         latestMs: {
           $ref: "#/components/schemas/Millis",
+        },
+        growthBytesPerHour: {
+          type: "number",
+          description: "Its own rate, where that certainly differs from that of the others.",
         },
       },
       required: ["process", "instance", "version", "msToLimit", "earliestMs", "latestMs"],
