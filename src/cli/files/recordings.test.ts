@@ -85,7 +85,7 @@ it("knows the end and the peak by name", () => {
   expect(parseMoment("end", recording)).toEqual({ moment: "end", name: "end" });
 });
 
-it.each(["", "soon", "90", "1:2", "5 parsecs", "2026-99-99", "NaN", "--1s"])(
+it.each(["", "soon", "90", "1:2", "5:61", "1:75:00", "5 parsecs", "2026-99-99", "NaN", "--1s"])(
   "'%s' is not a moment",
   (text) => {
     expect(() => parseMoment(text, recording)).toThrow(/TM-E002 .* is not a moment/);

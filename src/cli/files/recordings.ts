@@ -87,7 +87,7 @@ function parseTime(text: string, recording: Recording): TimeMs | null {
     const ms = Number(offset[2]) * (UNIT_MS[offset[3] as string] as number);
     return offset[1] === "-" ? recording.endMs - ms : recording.startMs + ms;
   }
-  const clock = /^([+-]?)(?:(\d+):)?(\d{1,2}):(\d{2}(?:\.\d+)?)$/.exec(text);
+  const clock = /^([+-]?)(?:(\d+):(?=[0-5]?\d:))?(\d{1,2}):([0-5]\d(?:\.\d+)?)$/.exec(text);
   if (clock) {
     return parseClock(text, clock, recording);
   }

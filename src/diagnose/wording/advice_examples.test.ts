@@ -28,6 +28,18 @@ test.each([
   ]);
 });
 
+test.each([
+  [22, "maxlen=10)"],
+  [787, "maxlen=100)"],
+  [5_000, "maxlen=1_000)"],
+  [3_000_000, "maxlen=10_000)"],
+])("a list of %i entries gets a bound that it has reached", (entries, bound) => {
+  const given = diagnosisOf("TM-A001", ["module app", "seen"]);
+  const [{ holder } = {}] = given.suspects;
+  Object.assign(holder ?? {}, { entries });
+  expect(adviceExamples(given)[0]?.after).toContain(bound);
+});
+
 test("without a name the example is called a template", () => {
   for (const path of [null, ["a frame"]]) {
     expect(adviceExamples(diagnosisOf("TM-A002", path))).toMatchObject([
