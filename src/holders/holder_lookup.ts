@@ -59,7 +59,7 @@ import { libraryObjects, type ObjectsOfType } from "./library_objects.js";
 import { localsOfThreads } from "./locals_of_threads.js";
 import { informativeness, isConclusive } from "./lookup_quality.js";
 import type { LookupRequest, LookupSite, SampledStack, UnsampledTraces } from "./lookup_request.js";
-import { structureOwners } from "./native_structures.js";
+import { structureOwners, UNSEARCHED } from "./native_structures.js";
 import { stillReferenced } from "./still_referenced.js";
 import { stillRunning } from "./still_running.js";
 
@@ -228,11 +228,14 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): FoundRow[] 
   const owners = new Map(
     findObjects(objects, addresses).map(({ address, node }) => [address, node]),
   );
+  const unsearched = new Set<Address>();
   const lookUpOwners = (ownersOf: typeof conservativeOwners, unknown: readonly Address[]) => {
     const startOf = (address: Address) =>
       objects.graph.address[owners.get(address) ?? 0] || address;
     ownersOf(objects, unknown.map(startOf)).forEach((node, n) => {
-      if (node !== 0) {
+      if (node === UNSEARCHED) {
+        unsearched.add(itemAt(unknown, n));
+      } else if (node !== 0) {
         owners.set(itemAt(unknown, n), node);
       }
     });
@@ -257,7 +260,10 @@ function rowsOf(objects: ObjectGraph, sites: readonly LookupSite[]): FoundRow[] 
   const unheld = addresses.filter(isLoose).flatMap((address) => owners.get(address) ?? []);
   const places = new Set(unheld.map((node) => float64At(objects.graph.address, node)));
   const referenced = stillReferenced(objects.copy.source, places);
-  return sites.map((site) => rowOf(objects, site, { owners, referenced }, isDeep, graphs));
+  return sites.map((site) => {
+    const searched = site.addresses.filter((address) => !unsearched.has(address));
+    return rowOf(objects, { ...site, addresses: searched }, { owners, referenced }, isDeep, graphs);
+  });
 }
 
 interface FoundOwners {

@@ -35,8 +35,9 @@ import {
   SHAPE_TUPLE,
   SHAPE_TYPE,
 } from "../cpython/heap/objects/type_table.js";
+import { threadCpu } from "../linux/this_process/clock.js";
 import { float64At, itemAt, uint32At } from "../model/base/columns.js";
-import type { Address, Bytes } from "../model/base/units.js";
+import type { Address, Bytes, Millis } from "../model/base/units.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
 
 /** Maximum size of all blocks together; deeper blocks are not followed. */
@@ -44,6 +45,9 @@ const MOST_BYTES: Bytes = 2 ** 29;
 const MOST_BLOCKS = 2 ** 22;
 /** Largest block: structures are not larger, and data is not searched. */
 const LARGEST_STRUCTURE: Bytes = 2 ** 20;
+/** CPU time. A few hundred TLS contexts have millions of blocks; by then, the search has found enough of the wanted ones. */
+const MOST_MS: Millis = 2_500;
+const BLOCKS_PER_CHECK = 2 ** 12;
 const HEAD: Bytes = 16;
 const WORD: Bytes = 8;
 /** Largest hashbrown bucket: a key and a value in place. */
@@ -72,10 +76,17 @@ const KNOWN: ReadonlySet<number> = new Set([
   SHAPE_TYPE,
 ]);
 
-/** For each address, the object that leads through C structures to the block or object there; 0 if there is none. */
+/** In place of an owner: the search ended before it came to the address, so nothing is known about it. */
+export const UNSEARCHED = -1;
+
+/**
+ * For each address, the object that leads through C structures to the block or object there; 0 if there is none, and
+ * {@link UNSEARCHED}.
+ */
 export function structureOwners(
   objects: ObjectGraph,
   addresses: readonly Address[],
+  mostMs: Millis = MOST_MS,
 ): readonly NodeId[] {
   const { graph, types, end } = objects;
   const structures = new Structures(objects, new Set(addresses));
@@ -84,7 +95,7 @@ export function structureOwners(
       structures.followObject(node);
     }
   }
-  structures.run();
+  structures.run(mostMs);
   return addresses.map((address) => structures.ownerOf(address));
 }
 
@@ -95,6 +106,7 @@ class Structures {
   readonly #sizes: Bytes[] = [];
   #bytesLeft = MOST_BYTES;
   #wantedLeft: number;
+  #wasCutOff = false;
   /** Of wanted blocks, ascending. */
   readonly wantedStarts: readonly Address[];
   readonly wantedEnds: readonly Address[];
@@ -116,10 +128,15 @@ class Structures {
   }
 
   /** Goes from block to block until everything wanted is found or no block is left. */
-  run(): void {
+  run(mostMs: Millis): void {
+    const cpu = threadCpu();
     const goesOn = () =>
       this.#wantedLeft > 0 && this.#bytesLeft > 0 && this.#met.size < MOST_BLOCKS;
     for (let n = 0; n < this.#met.size && goesOn(); n++) {
+      if (n % BLOCKS_PER_CHECK === 0 && cpu() > mostMs) {
+        this.#wasCutOff = true;
+        return;
+      }
       const size = itemAt(this.#sizes, n);
       if (size <= LARGEST_STRUCTURE) {
         this.#bytesLeft -= size;
@@ -129,7 +146,7 @@ class Structures {
   }
 
   ownerOf(address: Address): NodeId {
-    return this.#owners[this.#met.find(address)] ?? 0;
+    return this.#owners[this.#met.find(address)] ?? (this.#wasCutOff ? UNSEARCHED : 0);
   }
 
   /** Visits the blocks that words of a range point to. */

@@ -12,7 +12,7 @@ import {
   takeGraph,
 } from "../../src/cpython/heap/index.js";
 import { isMadeByGraph } from "../../src/cpython/heap/objects/tensor.js";
-import { structureOwners } from "../../src/holders/native_structures.js";
+import { structureOwners, UNSEARCHED } from "../../src/holders/native_structures.js";
 import { type Memory, openProcessMemory } from "../../src/linux/index.js";
 import { float64At } from "../../src/model/base/columns.js";
 import { present } from "../../src/model/base/present.js";
@@ -90,6 +90,10 @@ describe.runIf(environment.packagesPython !== null)("pydantic", () => {
     const kept = nodeOf(objects, "kept");
     const owned = structureOwners(objects, texts).filter((owner) => owner === kept).length;
     expect(owned / present(said().count)).toBeGreaterThan(0.95);
+    // A search that is cut off at once knows nothing, which is not the same as "no owner".
+    const cutOff = structureOwners(objects, texts, -1);
+    const unsearched = cutOff.filter((owner) => owner === UNSEARCHED).length;
+    expect(unsearched / texts.length).toBeGreaterThan(0.95);
   });
 });
 
