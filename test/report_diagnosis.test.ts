@@ -169,7 +169,7 @@ describe("every verdict", () => {
       await expect.poll(() => words(part(page, "Advice"))).toContain("Watch longer");
       expect(await words(part(page, "Advice"))).not.toContain("4242");
       const limits = await words(part(page, "What could not be seen"));
-      expect(limits).toContain("No agent ran");
+      expect(limits).toContain("ends before its first profile");
     }));
 
   test("a limit, steps, several suspects of two processes", () => {
