@@ -28,7 +28,9 @@ test("one sentence, once, and the advice states the same length", async () => {
   expectSaidOnce(stdout, /growth cannot be distinguished from start-up/);
   const [, length, unit] =
     /a window of (\d+) (\w+) would settle it/.exec(stdout.replace(/\n +/g, " ")) ?? [];
-  expect(stdout.replace(/\n +/g, " ")).toContain(`diagnose PID --for ${length}${unit}.`);
+  expect(stdout.replace(/\n +/g, " ")).toMatch(
+    new RegExp(`tidemark diagnose \\d+ --no-agent --for ${length}${unit}\\.`),
+  );
 });
 
 test("without a terminal one line at the start reports what is happening, and for how long", async () => {

@@ -75,15 +75,20 @@ async function underAgent(
     const evidence = await evidenceOf(result.open(), async () => {});
     return options.probe ? await probed(evidence, pid, until) : evidence;
   } catch (error) {
-    const isFinal = readStat(pid) === null || until.aborted;
-    if (!(error instanceof TidemarkError) || isFinal || isOfNoPython(error, pid)) {
+    if (!(error instanceof TidemarkError) || until.aborted || isOfNoPython(error, pid)) {
       throw error;
     }
     const next = error.id === "TM-E037" ? ` (${error.next})` : "";
     const refusal = `The agent could not be attached: ${error.what}${next}.`;
-    options.onRefusal(refusal);
     await onProgress(0, forMs / 1000);
-    const evidence = await fromOutside(pid, options, onProgress);
+    let isSaid = false;
+    const evidence = await fromOutside(pid, options, (done, of) => {
+      if (!isSaid) {
+        isSaid = true; // it can be watched: it lives, and is no kernel thread
+        options.onRefusal(refusal);
+      }
+      return onProgress(done, of);
+    });
     return { ...evidence, refusal, limits: [refusal, ...evidence.limits] };
   } finally {
     rmSync(folder, { recursive: true, force: true });
