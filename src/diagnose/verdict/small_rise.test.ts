@@ -1,4 +1,4 @@
-/** Rises that are too small for a leak must not stand beside "memory is steady". */
+/** Rises that are too small for a leak must not be reported as "memory is steady". */
 import { expect, test } from "vitest";
 import { evidenceOf } from "../evidence/evidence.fixture.js";
 import { diagnose } from "./verdict.js";
