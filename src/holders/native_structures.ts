@@ -106,7 +106,8 @@ class Structures {
   readonly #sizes: Bytes[] = [];
   #bytesLeft = MOST_BYTES;
   #wantedLeft: number;
-  #wasCutOff = false;
+  /** Whether the search ended before it came to all that objects lead to. */
+  #isOpen = false;
   /** Of wanted blocks, ascending. */
   readonly wantedStarts: readonly Address[];
   readonly wantedEnds: readonly Address[];
@@ -130,11 +131,14 @@ class Structures {
   /** Goes from block to block until everything wanted is found or no block is left. */
   run(mostMs: Millis): void {
     const cpu = threadCpu();
-    const goesOn = () =>
-      this.#wantedLeft > 0 && this.#bytesLeft > 0 && this.#met.size < MOST_BLOCKS;
-    for (let n = 0; n < this.#met.size && goesOn(); n++) {
-      if (n % BLOCKS_PER_CHECK === 0 && cpu() > mostMs) {
-        this.#wasCutOff = true;
+    const mayGoOn = (n: number) =>
+      this.#bytesLeft > 0 &&
+      this.#met.size < MOST_BLOCKS &&
+      (n % BLOCKS_PER_CHECK !== 0 || cpu() <= mostMs);
+    for (let n = 0; n < this.#met.size && this.#wantedLeft > 0; n++) {
+      if (!mayGoOn(n)) {
+        // Where it has found none by then, most likely no object leads to them: memory of C code.
+        this.#isOpen = this.#wantedLeft < this.wanted.size;
         return;
       }
       const size = itemAt(this.#sizes, n);
@@ -146,7 +150,7 @@ class Structures {
   }
 
   ownerOf(address: Address): NodeId {
-    return this.#owners[this.#met.find(address)] ?? (this.#wasCutOff ? UNSEARCHED : 0);
+    return this.#owners[this.#met.find(address)] ?? (this.#isOpen ? UNSEARCHED : 0);
   }
 
   /** Visits the blocks that words of a range point to. */

@@ -360,7 +360,7 @@ function noProfile(recording: Recording): TidemarkError {
   return nothingThere(
     `${path} contains no profile`,
     missing ??
-      (recording.processes.some(({ profiled }) => profiled)
+      (!recording.complete && recording.processes.some(({ profiled }) => profiled)
         ? "it is still being written: try again in a few seconds"
         : "its summary and timeline still show the memory of the processes; the limits give the reason why no agent ran"),
   );
