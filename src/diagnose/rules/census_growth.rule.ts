@@ -24,13 +24,14 @@ export const censusGrowth: Rule = {
     if (evidence.sites) {
       return madeOf(census, suspects.length > 0);
     }
-    const counted = `${census.timesMs.length} censuses`;
+    const count = census.timesMs.length;
+    const counted = count === 1 ? "1 census shows" : `${count} censuses show`;
     const types = suspects.filter(({ site }) => site.type !== undefined);
     const [first] = types;
     if (!first) {
-      return silent(`${counted} show no type whose own bytes explain the growth.`);
+      return silent(`${counted} no type whose own bytes explain the growth.`);
     }
-    const detail = `${counted} show growth: ${types
+    const detail = `${counted} growth: ${types
       .slice(0, MOST_NAMED)
       .map((type) => describeType(observations, type))
       .join("; ")}.`;
