@@ -75,7 +75,8 @@ test("bytes: by line, and only if they are counted", async () => {
   expect(profile.sites.domain.every((domain) => domain < COPIES_DOMAIN)).toBe(true);
   const { stdout } = await execute([tidemark, "summary", path, "--json"]);
   const { copied: total } = validate(stdout, "summary") as unknown as SummaryJson;
-  expect(total?.bytes).toBeGreaterThan(80 * MIB);
+  const ofLines = Object.values(copied).reduce((sum, mib) => sum + mib, 0);
+  expect((total?.bytes ?? 0) / MIB).toBeCloseTo(ofLines, 3);
 
   const plain = await record("plain", BYTES, { options: [] });
   expect(openRecording(plain).profileAt("end").copies).toHaveLength(0);

@@ -81,6 +81,8 @@ test("a profile on request: the agent at once, although the share is 0, until th
   const hostOf = async (service: string) =>
     (await requests()).requests.find((one) => one.service === `${name}-${service}`)?.hosts[0];
   await until(async () => (await hostOf("asked"))?.programs === 1);
+  // The collector's next call carries it, if the last one was under way when the host decided.
+  await until(async () => (await hostOf("kept")) !== undefined);
   expect(await hostOf("kept")).toMatchObject({
     programs: 0,
     why: expect.stringContaining("remote"),
