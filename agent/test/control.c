@@ -224,30 +224,58 @@ static void large_allocations_keep_the_configured_period(void)
     on();
     rounds((struct load){.rate = 1, .cost = 8000}, 400);
     uint64_t in_force = tm_core.period, configured = tm_core.configured_period;
-    CHECK(in_force > 4 * configured && tm_period_of(LARGE, in_force) == configured);
-    CHECK(tm_period_of(configured - 1, in_force) >= in_force);
+    CHECK(in_force > 4 * configured && tm_period_of(LARGE, 0, in_force) == configured);
+    CHECK(tm_period_of(configured - 1, 0, in_force) >= in_force);
     large_seconds(100, 2500, 0.0025e9);
-    CHECK(tm_period_of(LARGE, in_force) == configured);
+    CHECK(tm_period_of(LARGE, 0, in_force) == configured);
     large_seconds(100, 1900, 0.02e9); /* few, however expensive they are */
-    CHECK(tm_period_of(LARGE, in_force) == configured);
+    CHECK(tm_period_of(LARGE, 0, in_force) == configured);
     large_seconds(100, 20000, 0.02e9);
-    CHECK(tm_period_of(LARGE, in_force) == in_force); /* they stay: never coarser than the others */
+    CHECK(tm_period_of(LARGE, 0, in_force) == in_force); /* they stay: never coarser than the others */
     large_seconds(100, 2000, 0);
-    CHECK(tm_period_of(LARGE, in_force) == configured);
+    CHECK(tm_period_of(LARGE, 0, in_force) == configured);
     tm_core.table_period = tm_core.large_period = 4 * configured;
     tm_core.live_count = TM_LIVE_COUNT / 2;
     large_seconds(100, 2000, 0);
-    CHECK(tm_period_of(LARGE, in_force) == 4 * configured); /* the table has no room for more */
+    CHECK(tm_period_of(LARGE, 0, in_force) == 4 * configured); /* the table has no room for more */
 }
 
 /* Blocks of `bytes` are sampled, of which all but one of `of` are freed again. */
+static void churn_in(uint64_t functions, uint64_t bytes, int of, int count)
+{
+    for (int i = 0; i < count; i++) {
+        tm_churn_taken(bytes, functions, 65536);
+        if ((i + 1) % of)
+            tm_churn_ended(bytes, tm_churn_kind(bytes, functions));
+    }
+}
+
 static void churn_of(uint64_t bytes, int of)
 {
-    for (int i = 0; i < 4096; i++) {
-        tm_churn_taken(bytes, 65536);
-        if ((i + 1) % of)
-            tm_churn_ended(bytes);
-    }
+    churn_in(0, bytes, of, 4096);
+}
+
+/* Blocks of one size that some functions free, and others keep. */
+static void functions_of_one_size_have_periods_of_their_own(void)
+{
+    enum { FREES = 1000, KEEPS = 2000, NEW = 3000, BYTES = 100 };
+    on();
+    uint64_t in_force = 2 * tm_core.configured_period;
+    CHECK(!tm_churn_asks_functions(in_force));
+    churn_in(FREES, BYTES, 4096, 4096);
+    CHECK(tm_churn_asks_functions(in_force) && !tm_churn_asks_functions(tm_core.configured_period));
+    uint64_t coarse = tm_churn_period(BYTES, FREES, in_force);
+    CHECK(coarse >= 4 * in_force && tm_churn_period(BYTES, 0, in_force) == coarse);
+    CHECK(tm_churn_period(BYTES, NEW, in_force) == in_force); /* nothing is known about it yet */
+    churn_in(NEW, BYTES, 4096, 8);
+    CHECK(tm_churn_period(BYTES, NEW, in_force) == coarse); /* its first samples were freed: as its size */
+    churn_in(KEEPS, BYTES, 1, 4096);
+    CHECK(tm_churn_period(BYTES, KEEPS, in_force) == in_force && tm_churn_period(BYTES, FREES, in_force) == coarse);
+    CHECK(tm_churn_period(BYTES + 16, FREES, in_force) == in_force); /* another size */
+    CHECK(tm_churn_coarsest(in_force) == coarse);
+    churn_in(FREES, BYTES, 1, 4096); /* what they allocate stays now */
+    churn_in(NEW, BYTES, 1, 4096);
+    CHECK(!tm_churn_asks_functions(in_force) && tm_churn_coarsest(in_force) == in_force);
 }
 
 /* Large blocks that are soon freed, hundreds of thousands a second, while small ones cost nothing. */
@@ -263,14 +291,14 @@ static void large_churn_keeps_its_share(void)
     CHECK(tm_core.large_period == configured);
     double blocks = 1e6, cost = 500;
     for (int i = 0; i < 100; i++) {
-        double samples = blocks * tm_chance(FREED, (double)tm_period_of(FREED, configured));
+        double samples = blocks * tm_chance(FREED, (double)tm_period_of(FREED, 0, configured));
         large_seconds(1, (int32_t)samples, samples * cost);
     }
-    double share = blocks * tm_chance(FREED, (double)tm_period_of(FREED, configured)) * cost / 1e9;
-    CHECK(share < 0.006 && tm_period_of(FREED, configured) == 8 << 20);
-    CHECK(tm_period_of(MOSTLY_FREED, configured) == 2 << 20);
-    CHECK(tm_period_of(LASTING, configured) == configured);
-    CHECK(tm_core.header->period_bytes == tm_period_of(FREED, configured));
+    double share = blocks * tm_chance(FREED, (double)tm_period_of(FREED, 0, configured)) * cost / 1e9;
+    CHECK(share < 0.006 && tm_period_of(FREED, 0, configured) == 8 << 20);
+    CHECK(tm_period_of(MOSTLY_FREED, 0, configured) == 2 << 20);
+    CHECK(tm_period_of(LASTING, 0, configured) == configured);
+    CHECK(tm_core.header->period_bytes == tm_period_of(FREED, 0, configured));
     for (int i = 0; i < 100; i++)
         large_seconds(1, 0, 0);
     CHECK(tm_core.large_period == configured && tm_core.header->period_bytes == configured);
@@ -333,6 +361,7 @@ int main(void)
     RUN(a_child_spends_its_allowance_slowly);
     RUN(no_period_is_coarser_than_the_budget_demands);
     RUN(lasting_blocks_are_sampled_finely_beside_churn);
+    RUN(functions_of_one_size_have_periods_of_their_own);
     RUN(large_allocations_keep_the_configured_period);
     RUN(large_churn_keeps_its_share);
     RUN(a_sparse_check_never_raises);

@@ -76,6 +76,17 @@ def small_figures(python):
     return figures, len(samples)
 
 
+def check_kinds(python):
+    """Blocks that stay are sampled more finely than blocks of the same size that another function frees."""
+    output, (segment,) = python.run("kinds.py")
+    size, line = map(int, output.split())
+    _, sites = estimate(segment, line, "kinds.py")
+    periods = sorted(live.period for live in segment.live if live.bytes == size and live.site in sites)
+    expect(len(periods) >= 10, f"{len(periods)} samples")
+    middle = periods[len(periods) // 2]
+    expect(middle * 2 <= segment.coarsest, f"period of what stays {middle}, the coarsest {segment.coarsest}")
+
+
 def check_openings(python):
     output, (segment,) = python.run("openings.py", period=1 << 20)
     truth = {int(descriptor): stack for descriptor, stack in json.loads(output).items()}
@@ -320,6 +331,7 @@ def check_package(python):
 
 CHECKS = [
     ("frames equal what CPython sees", check_frames),
+    ("a function's blocks that stay beside another's that do not", check_kinds),
     ("who opened each descriptor", check_openings),
     ("small objects: counted once, freed, intact", check_small),
     ("names that were looked up", check_names),

@@ -41,8 +41,8 @@ class Segment:
     def __init__(self, layout, data, base):
         get = layout.get
         header = "tm_segment_header"
-        self.pid, self.state, self.python_state, self.limits, self.samples, self.lost = get(
-            data, base, header, "pid", "state", "python_state", "limits", "samples", "samples_lost")
+        self.pid, self.state, self.python_state, self.limits, self.samples, self.lost, self.coarsest = get(
+            data, base, header, "pid", "state", "python_state", "limits", "samples", "samples_lost", "period_bytes")
         version = base + layout.offset(header, "python_version")
         self.version = data[version:version + 32].split(b"\0")[0].decode()
         log = base + layout.offset(header, "log")

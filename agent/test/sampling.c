@@ -163,9 +163,9 @@ static void churn_before(void)
     tm_unlock();
     for (unsigned i = 0; i < 40000; i++)
         tidemark_test_free(tidemark_test_malloc(mixed[i % 5]));
-    CHECK(tm_churn_period(100, 8192) >= 4 * 8192 && tm_churn_period(100, 1024) > 2 * 1024);
-    CHECK(tm_churn_period(100, 1024) <= 8 * 1024);
-    CHECK(tm_churn_period(100, 512) == 512 && tm_churn_period(600000, 8192) == 8192);
+    CHECK(tm_churn_period(100, 0, 8192) >= 4 * 8192 && tm_churn_period(100, 0, 1024) > 2 * 1024);
+    CHECK(tm_churn_period(100, 0, 1024) <= 8 * 1024);
+    CHECK(tm_churn_period(100, 0, 512) == 512 && tm_churn_period(600000, 0, 8192) == 8192);
     CHECK(tm_core.header->period_bytes == tm_churn_coarsest(8192) && tm_churn_coarsest(8192) > 8192);
     CHECK(tm_lock());
     tm_set_period(2048); /* then enough of the small ones are sampled for intervals to hold */
@@ -180,7 +180,7 @@ static void raise_period(void)
     CHECK(tm_lock());
     tm_set_period(65536);
     tm_unlock();
-    CHECK(tm_period_of(4095, 65536) >= 65536 && tm_period_of(4096, 65536) == 4096);
+    CHECK(tm_period_of(4095, 0, 65536) >= 65536 && tm_period_of(4096, 0, 65536) == 4096);
 }
 static void large_beside_small(void) { judge_mix(REPLICATES, 4096, 15000, around_4096, 8, NULL, raise_period); }
 

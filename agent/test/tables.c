@@ -73,7 +73,7 @@ static void stale_entry_is_replaced(void)
     no_controller();
     void *block = tidemark_test_malloc(1000);
     lock();
-    struct tm_live taken;
+    struct tm_taken taken;
     CHECK(tm_live_take(block, &taken));
     tm_live_restore(&taken);
     tm_unlock();

@@ -48,11 +48,13 @@ enum tm_phase {
 };
 
 #define TM_SIZES 64
+#define TM_KINDS 1024
 #define TM_SHIFTS 5
-/* How many samples of one size class are still live (period/churn.c). */
-struct tm_size {
+/* Samples of one size class, or of one size class and the functions that allocated them: how many are still live
+ * (period/churn.c). */
+struct tm_kind {
     uint32_t taken, ended; /* (locked) recent samples */
-    uint32_t shift;        /* (atomic) log2 of how much coarser the period of this size is */
+    uint32_t shift;        /* (atomic) log2 of how much coarser the period of this kind is; TM_SHIFTS: as its size */
 };
 
 /* A section as this process trusts it; the copy in the segment is only for readers. */
@@ -119,7 +121,7 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     uint64_t large_ns;     /* of large allocations, since the last check */
     int32_t slow_samples;  /* since the last check */
     uint64_t passed_bytes; /* (atomic) allocated since the last check, in steps of gaps */
-    uint64_t thinned_samples; /* (atomic) samples discarded because of the coarser period of their size */
+    uint64_t thinned_samples; /* (atomic) samples discarded because of the coarser period of their kind */
     uint64_t ticks_start, ticks_start_ns;
     uint64_t cpu_ns, wall_ns, slow_ns_checked, check_at_ticks;
     int64_t credit_ns;
@@ -131,10 +133,11 @@ struct __attribute__((aligned(TM_PAGE))) tm_core {
     double cost; /* ns per sample taken, smoothed; 0: unknown */
     double rate; /* bytes allocated per ns of the budget, smoothed; 0: unknown */
 
-    /* how much stays live, by size */
-    struct tm_size sizes[TM_SIZES];
-    uint32_t most_shift; /* over all sizes */
-    double mix[TM_SHIFTS]; /* bytes that recent samples of sizes with each shift represent */
+    /* how much stays live: TM_SIZES kinds by size alone, the rest by size and functions */
+    struct tm_kind kinds[TM_KINDS];
+    uint32_t kinds_of_shift[TM_SHIFTS + 1]; /* how many have each; those with 0 are not counted */
+    uint32_t most_shift;                /* (atomic) over all kinds */
+    double mix[TM_SHIFTS]; /* bytes that recent samples of kinds with each shift represent */
 
     /* of this recording so far, for the status: the segment updates its peak in steps of 2 % */
     double highest_live_bytes;

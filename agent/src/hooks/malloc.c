@@ -79,7 +79,7 @@ TM_EXPORT void TM_ENTRY(free)(void *address)
 /* A realloc ends one allocation and begins another; a failed realloc does neither. */
 static __attribute__((noinline)) void *watched_realloc(void *address, size_t bytes, int spent, const void *caller)
 {
-    struct tm_live taken;
+    struct tm_taken taken;
     uint32_t recording = address ? tm_take_for_realloc(address, &taken) : 0;
     int sampled = spent && tm_enter(bytes);
     void *result = tm_real.realloc(address, bytes);

@@ -31,6 +31,8 @@ uint64_t tm_filter[TM_FILTER_SLOTS / 64] TM_WIPED;
 static uint8_t filter_counts[TM_FILTER_SLOTS] TM_WIPED;
 static uint64_t index_entries[INDEX_SIZE] TM_WIPED;
 static uint16_t free_slots[TM_LIVE_COUNT] TM_WIPED;
+static uint16_t kinds[TM_LIVE_COUNT] TM_WIPED; /* of period/churn.c, by slot */
+_Static_assert(TM_KINDS <= UINT16_MAX, "kinds");
 
 /* ---- index --------------------------------------------------------------------------- */
 
@@ -202,7 +204,7 @@ static void write_record(uint32_t slot, const struct tm_live *values)
 }
 
 /* Puts a record into a slot; the caller updates its site's figures. */
-static uint32_t add(const struct tm_live *values, int indexed)
+static uint32_t add(const struct tm_live *values, uint32_t kind, int indexed)
 {
     uint32_t slot = take_slot();
     if (slot == TM_NONE)
@@ -210,6 +212,7 @@ static uint32_t add(const struct tm_live *values, int indexed)
     if (indexed && tm_core.index_used >= (tm_core.index_bits ? (1u << tm_core.index_bits) / 2 : 0))
         index_grow();
     write_record(slot, values);
+    kinds[slot] = (uint16_t)kind;
     if (indexed) {
         index_put(values->address, slot);
         filter_add(values->address);
@@ -234,30 +237,31 @@ static int drop(uint32_t slot, struct tm_live *copy)
     return 1;
 }
 
-uint32_t tm_live_insert(const struct tm_live *values, int indexed)
+uint32_t tm_live_insert(const struct tm_live *values, uint32_t kind, int indexed)
 {
     if (indexed && tm_maybe_sampled((const void *)values->address))
         tm_live_free((const void *)values->address, values->birth_ms); /* freed where we could not see it */
-    return add(values, indexed);
+    return add(values, kind, indexed);
 }
 
 /* Removes the entry of an address; the caller updates its site's figures. */
-static int take(const void *address, struct tm_live *taken)
+static int take(const void *address, struct tm_taken *taken)
 {
     uint32_t at = tm_core.index_bits ? search((uintptr_t)address, tm_core.index_bits) : TM_NONE;
     if (at == TM_NONE)
         return 0;
     uint32_t slot = load_entry(at) & 0xffff;
+    taken->kind = kinds[slot];
     index_remove(at);
     filter_remove((uintptr_t)address);
-    return drop(slot, taken) && taken->address == (uintptr_t)address;
+    return drop(slot, &taken->record) && taken->record.address == (uintptr_t)address;
 }
 
-int tm_live_take(const void *address, struct tm_live *taken)
+int tm_live_take(const void *address, struct tm_taken *taken)
 {
     if (!take(address, taken))
         return 0;
-    tm_site_removed(taken->site, weight_of(taken));
+    tm_site_removed(taken->record.site, weight_of(&taken->record));
     return 1;
 }
 
@@ -266,34 +270,37 @@ static uint64_t lifetime_of(const struct tm_live *taken, uint64_t now_ms)
     return now_ms > taken->birth_ms ? now_ms - taken->birth_ms : 0;
 }
 
-static void count_end(const struct tm_live *taken)
+static void count_end(const struct tm_live *ended, uint32_t kind)
 {
-    tm_churn_ended(taken->weight_bytes);
+    tm_churn_ended(ended->weight_bytes, kind);
     tm_core.header->frees_seen++;
 }
 
-void tm_live_end(const struct tm_live *taken, uint64_t now_ms)
+void tm_live_end(const struct tm_taken *taken, uint64_t now_ms)
 {
-    tm_site_ended(taken->site, weight_of(taken), lifetime_of(taken, now_ms));
-    count_end(taken);
+    const struct tm_live *ended = &taken->record;
+    tm_site_ended(ended->site, weight_of(ended), lifetime_of(ended, now_ms));
+    count_end(ended, taken->kind);
 }
 
 uint64_t tm_live_free(const void *address, uint64_t now_ms)
 {
-    struct tm_live taken;
+    struct tm_taken taken;
     if (!take(address, &taken))
         return 0;
-    tm_site_freed(taken.site, weight_of(&taken), lifetime_of(&taken, now_ms));
-    count_end(&taken);
-    return taken.bytes;
+    const struct tm_live *freed = &taken.record;
+    tm_site_freed(freed->site, weight_of(freed), lifetime_of(freed, now_ms));
+    count_end(freed, taken.kind);
+    return freed->bytes;
 }
 
-void tm_live_restore(const struct tm_live *taken)
+void tm_live_restore(const struct tm_taken *taken)
 {
-    if (add(taken, 1) == TM_NONE)
+    const struct tm_live *restored = &taken->record;
+    if (add(restored, taken->kind, 1) == TM_NONE)
         tm_core.header->samples_lost++;
     else
-        tm_site_restored(taken->site, weight_of(taken));
+        tm_site_restored(restored->site, weight_of(restored));
 }
 
 void tm_live_resize(uint32_t slot, uint64_t bytes, uint64_t now_ms)
@@ -305,7 +312,7 @@ void tm_live_resize(uint32_t slot, uint64_t bytes, uint64_t now_ms)
     if (bytes == 0) {
         if (drop(slot, &changed)) {
             tm_site_freed(changed.site, weight_of(&changed), lifetime_of(&changed, now_ms));
-            count_end(&changed);
+            count_end(&changed, kinds[slot]);
         }
         return;
     }

@@ -30,14 +30,20 @@ static inline int tm_maybe_sampled(const void *address)
 uint32_t tm_live_slot(const void *address);
 int tm_is_sampled(const void *address);
 /* (locked) A slot for a new sample; TM_NONE if none is available. The caller counts it (live/site.h).
- * `indexed`: its end is found by its address, which does not apply to mappings. */
-uint32_t tm_live_insert(const struct tm_live *values, int indexed);
-/* (locked) Removes the sample at an address, and copies its record to `taken`. */
-int tm_live_take(const void *address, struct tm_live *taken);
-void tm_live_end(const struct tm_live *taken, uint64_t now_ms);
+ * `kind`: of period/churn.c, to which its end is reported. `indexed`: its end is found by its address, which does not
+ * apply to mappings. */
+uint32_t tm_live_insert(const struct tm_live *values, uint32_t kind, int indexed);
+/* A sample that was removed: it ends, or is restored. */
+struct tm_taken {
+    struct tm_live record;
+    uint32_t kind;
+};
+/* (locked) Removes the sample at an address, and copies it to `taken`. */
+int tm_live_take(const void *address, struct tm_taken *taken);
+void tm_live_end(const struct tm_taken *taken, uint64_t now_ms);
 /* (locked) Removes the sample at an address, if there is one, and counts its end; returns its bytes. */
 uint64_t tm_live_free(const void *address, uint64_t now_ms);
-void tm_live_restore(const struct tm_live *taken);
+void tm_live_restore(const struct tm_taken *taken);
 /* (locked) The sample of a mapping: how much of it is mapped now; 0 ends the sample. */
 void tm_live_resize(uint32_t slot, uint64_t bytes, uint64_t now_ms);
 /* (locked) Raises the period and thins the live samples to match. */

@@ -142,25 +142,33 @@ static uint64_t coarsest_now(void)
     return coarsest;
 }
 
-/* A finer period that takes hardly more samples, because sizes whose period is limited take them anyway. */
-#define FREE 1.15
+/* A finer period for what stays takes few more samples where what churns has its own, limited period. It is worth so much
+ * of SHARE, even in debt, which is then due to the limit. */
+#define WORTH 0.35
 
-/* The power of two times the period that spends about one share; a small deviation is left as it is. `load`: shares for
- * each sample that a byte takes. */
-static uint64_t follow(uint64_t period, double load, int may_rise)
+/* Whether a period that takes `more` of SHARE is worth it. */
+static int is_worth(double more, double all)
 {
+    return more < WORTH && all < HARDEST;
+}
+
+/* The power of two times the period that spends about one share; a small deviation is left as it is. `load`: of `share`, for
+ * each sample that a byte takes. */
+static uint64_t follow(uint64_t period, double load, double share, int may_rise)
+{
+    double of_all = share / SHARE;
     double now = load * tm_churn_samples(period);
     while (may_rise && now > 1.5 && period < tm_core.coarsest) {
         double then = load * tm_churn_samples(period * 2);
-        if (then * FREE > now)
+        if (is_worth((now - then) * of_all, now * of_all))
             break;
         now = then;
         period *= 2;
     }
     while (tm_may_halve(period)) {
         double then = load * tm_churn_samples(period / 2);
-        int is_free = then < 1.5 && then < now * FREE;
-        if (then > 2.0 / 3.0 && !is_free && period <= tm_core.coarsest)
+        int is_coarse = period > tm_core.coarsest || is_worth((then - now) * of_all, then * of_all);
+        if (then > 2.0 / 3.0 && !is_coarse)
             break;
         now = then;
         period /= 2;
@@ -206,9 +214,9 @@ static void check(struct interval interval, int whole)
         tm_core.cost = smoothed(tm_core.cost, slow / interval.taken, interval.taken / (interval.taken + COST_MEMORY));
     tm_core.rate = smoothed(tm_core.rate, interval.expected * period / budget, budget / (budget + RATE_MEMORY_NS));
     __atomic_store_n(&tm_core.coarsest, coarsest_now(), __ATOMIC_RELAXED);
-    double load = tm_core.cost * tm_core.rate / share_now();
+    double share = share_now(), load = tm_core.cost * tm_core.rate / share;
     int awaits_python = tm_settings.python_state == TM_PYTHON_FRAMES_ONLY && header->samples < SAMPLES_FOR_PYTHON;
-    tm_set_period(follow(tm_core.period, load, whole && !starts && !awaits_python && !tm_is_fixed()));
+    tm_set_period(follow(tm_core.period, load, share, whole && !starts && !awaits_python && !tm_is_fixed()));
 }
 
 /* Excludes the time in which other threads had the core. */

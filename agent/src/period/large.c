@@ -49,11 +49,11 @@ static uint64_t shifted(uint64_t large, uint64_t in_force, uint32_t shift)
     return freed > lasting ? freed : lasting;
 }
 
-uint64_t tm_period_of(uint64_t bytes, uint64_t in_force)
+uint64_t tm_period_of(uint64_t bytes, uint64_t functions, uint64_t in_force)
 {
     if (!tm_is_large(bytes))
-        return tm_churn_period(bytes, in_force);
-    return shifted(__atomic_load_n(&tm_core.large_period, __ATOMIC_RELAXED), in_force, tm_churn_shift(bytes));
+        return tm_churn_period(bytes, functions, in_force);
+    return shifted(__atomic_load_n(&tm_core.large_period, __ATOMIC_RELAXED), in_force, tm_churn_shift(bytes, 0));
 }
 
 uint64_t tm_large_coarsest(uint64_t in_force)
@@ -80,7 +80,7 @@ static float unit_gap(struct tm_thread_state *thread)
 
 int tm_large_is_sampled(struct tm_thread_state *thread, uint64_t bytes)
 {
-    uint64_t period = tm_period_of(bytes, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
+    uint64_t period = tm_period_of(bytes, 0, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
     float gap = thread->large_gap > 0 ? thread->large_gap : unit_gap(thread);
     float left = thread->large_gap = gap - (float)bytes / (float)period;
     if (left > 0) {

@@ -1,4 +1,4 @@
-/* period.h - the sampling period: one for the process (control.c), coarser ones for sizes whose blocks rarely
+/* period.h - the sampling period: one for the process (control.c), coarser ones for blocks that rarely
  * stay live (churn.c), a separate one for large allocations (large.c), and the gaps that threads draw (gap.c). */
 #ifndef TIDEMARK_PERIOD_H
 #define TIDEMARK_PERIOD_H
@@ -8,7 +8,7 @@
 #include "core/core.h"
 
 void tm_set_period(uint64_t period); /* (locked) */
-/* (locked) Publishes to readers the coarsest period of all sizes. */
+/* (locked) Publishes to readers the coarsest period of all kinds of blocks. */
 void tm_publish_period(void);
 
 /* ---- control.c: keeps the slow path within its share of CPU time ------------------------- */
@@ -22,7 +22,7 @@ void tm_control(uint64_t ticks, uint64_t bytes);
 int64_t tm_control_without_sample(uint64_t ticks);
 /* Not locked: a step of a gap ended without a sample. */
 void tm_control_passed(uint64_t bytes);
-/* Not locked: a sample was discarded because of the coarser period of its size. */
+/* Not locked: a sample was discarded because of the coarser period of its kind. */
 void tm_control_thinned(void);
 int tm_control_is_due(void);
 /* Non-zero if the configured period was requested whatever it costs. */
@@ -38,25 +38,31 @@ int tm_may_halve(uint64_t period);
 
 /* ---- churn.c ----------------------------------------------------------------------------- */
 
-/* The period of a size: the one in force, or a coarser one if little of the size stays live. */
-uint64_t tm_churn_period(uint64_t bytes, uint64_t in_force);
-/* 0 if blocks of the size stay live; else how rarely they do, up to TM_SHIFTS - 1. */
-uint32_t tm_churn_shift(uint64_t bytes);
+/* `functions` is a hash of the innermost functions (python/python.h); 0: unknown. */
+
+/* Non-zero if they decide anything now. */
+int tm_churn_asks_functions(uint64_t in_force);
+/* The kind of a block: less than TM_SIZES if its size alone decides. */
+uint32_t tm_churn_kind(uint64_t bytes, uint64_t functions);
+/* The period of a block: the one in force, or a coarser one if little of its kind stays live. */
+uint64_t tm_churn_period(uint64_t bytes, uint64_t functions, uint64_t in_force);
+/* 0 if blocks of the kind stay live; else how rarely they do, up to TM_SHIFTS - 1. */
+uint32_t tm_churn_shift(uint64_t bytes, uint64_t functions);
 /* (locked) How many samples of each allocated byte (small allocations) a period in force would take, according
- * to recent sizes; discarded ones count partly. */
+ * to recent ones; discarded ones count partly. */
 double tm_churn_samples(uint64_t period);
-/* (locked) The coarsest period of all sizes. */
+/* (locked) The coarsest period of all kinds. */
 uint64_t tm_churn_coarsest(uint64_t in_force);
-/* (locked) A block of this size was sampled; a sampled one was freed. */
-void tm_churn_taken(uint64_t bytes, double period);
-void tm_churn_ended(uint64_t bytes);
+/* (locked) A block was sampled; a sampled one was freed. */
+void tm_churn_taken(uint64_t bytes, uint64_t functions, double period);
+void tm_churn_ended(uint64_t bytes, uint32_t kind);
 
 /* ---- large.c ----------------------------------------------------------------------------- */
 
 void tm_large_begin(void);
 int tm_is_large(uint64_t bytes);
 /* The period of an allocation. */
-uint64_t tm_period_of(uint64_t bytes, uint64_t in_force);
+uint64_t tm_period_of(uint64_t bytes, uint64_t functions, uint64_t in_force);
 /* (locked) The coarsest period of all large sizes. */
 uint64_t tm_large_coarsest(uint64_t in_force);
 /* Non-zero: a gap of this mean must not count large allocations. */

@@ -210,3 +210,49 @@ unsigned tm_python_capture(struct tm_raw_frame raw[TM_RAW_FRAMES])
     }
     return count;
 }
+
+/* ---- the innermost functions ------------------------------------------------------------ */
+
+#define FUNCTIONS 4u
+#define MOST_HOPS 12u /* shims are between some frames */
+
+static uint64_t add_function(uint64_t hash, const void *code)
+{
+    return (hash ^ (uint64_t)(uintptr_t)code >> 4) * 0xff51afd7ed558ccdull | 1;
+}
+
+uint64_t tm_python_functions_of(const struct tm_raw_frame *raw, unsigned count)
+{
+    uint64_t hash = 0;
+    for (unsigned i = 0; i < count && i < FUNCTIONS; i++)
+        hash = add_function(hash, raw[i].code);
+    return hash;
+}
+
+/* Reads only frames, not their code: those of a thread are next to each other. */
+static uint64_t hash_functions(const char *frame)
+{
+    const struct tm_python_layout *layout = &tm_python.layout;
+    uint64_t hash = 0;
+    for (unsigned hops = 0, found = 0; frame && found < FUNCTIONS && hops < MOST_HOPS; hops++) {
+        if (layout->frame_owner == TM_NO_OFFSET ||
+            (unsigned char)frame[layout->frame_owner] < layout->frame_first_shim_owner) {
+            hash = add_function(hash, tm_frame_code(frame));
+            found++;
+        }
+        frame = tm_pointer_at(frame, layout->frame_previous);
+    }
+    return hash;
+}
+
+uint64_t tm_python_functions(void)
+{
+    uint64_t hash = 0;
+    if (atomic_load_explicit(&tm_python.trust, memory_order_relaxed) != TM_TRUST_PROVEN || tm_own_thread.reads)
+        return 0;
+    const char *thread = tm_python_hold_thread();
+    if (thread && !tm_python.is_finalizing())
+        hash = hash_functions(tm_innermost_frame(thread));
+    tm_python_release();
+    return hash;
+}

@@ -33,6 +33,12 @@ int tm_python_is_known(void);
  * number written; 0: no stack. The frames are valid until tm_python_release(). */
 unsigned tm_python_capture(struct tm_raw_frame raw[TM_RAW_FRAMES]);
 
+/* Identifies the calling thread's innermost functions, as a hash; 0: unknown. Cheaper than a stack, and for kinds of
+ * blocks only (period/churn.c): a frame that is being set up counts, and nothing is proved about it. Not locked. */
+uint64_t tm_python_functions(void);
+/* The same of a captured stack, leaf first. */
+uint64_t tm_python_functions_of(const struct tm_raw_frame *raw, unsigned count);
+
 /* The object that carries the labels of the calling thread's contextvars context; NULL: none.
  * Not locked. Only for tm_python_label(), and only before tm_python_release(). */
 const void *tm_python_context(void);

@@ -72,7 +72,7 @@ void tm_forget(const void *address)
         tm_sampled_free(address);
 }
 
-uint32_t tm_take_for_realloc(const void *address, struct tm_live *taken)
+uint32_t tm_take_for_realloc(const void *address, struct tm_taken *taken)
 {
     if (!tm_maybe_sampled(address) || !tm_armed() || !tm_is_sampled(address) || tm_own_thread.inside)
         return 0;
@@ -89,7 +89,7 @@ uint32_t tm_take_for_realloc(const void *address, struct tm_live *taken)
     return recording;
 }
 
-void tm_settle_realloc(const struct tm_live *taken, int moved, uint32_t recording)
+void tm_settle_realloc(const struct tm_taken *taken, int moved, uint32_t recording)
 {
     int saved = errno;
     if (tm_lock()) {

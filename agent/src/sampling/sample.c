@@ -3,7 +3,7 @@
  * Every thread counts bytes down through exponential gaps whose mean is the
  * period, so an allocation of s bytes is sampled with p = 1 - exp(-s/period), whatever preceded
  * it. The gap was drawn with the period at that time. The allocation's own period depends on the period in force
- * now and on its size (period/churn.c, period/large.c). If it is higher, the sample is kept with probability
+ * now, on its size and on who allocates it (period/churn.c, period/large.c). If it is higher, the sample is kept with probability
  * p(higher)/p(then). From then on `thread->period` alone describes the sample.
  */
 #include <errno.h>
@@ -62,7 +62,9 @@ static int is_kept(double unit, double bytes, double finer, double coarser)
  * allocation is made. */
 static int stays(struct tm_thread_state *thread, uint64_t bytes)
 {
-    uint64_t period = tm_period_of(bytes, __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED));
+    uint64_t in_force = __atomic_load_n(&tm_core.period, __ATOMIC_RELAXED);
+    uint64_t functions = !tm_is_large(bytes) && tm_churn_asks_functions(in_force) ? tm_python_functions() : 0;
+    uint64_t period = tm_period_of(bytes, functions, in_force);
     if (period <= thread->period)
         return 1;
     double then = (double)thread->period;
@@ -159,7 +161,7 @@ struct sampled {
 };
 
 /* (locked) */
-static int write_sample(const struct sampled *sampled, const struct tm_captured *captured)
+static int write_sample(const struct sampled *sampled, const struct tm_captured *captured, uint64_t functions)
 {
     uint64_t now = sampled->now_ms;
     tm_drain_pending();
@@ -181,7 +183,7 @@ static int write_sample(const struct sampled *sampled, const struct tm_captured 
         .weight_bytes = sampled->bytes,
         .period_bytes = (float)sampled->period,
     };
-    uint32_t slot = tm_live_insert(&values, !mapped);
+    uint32_t slot = tm_live_insert(&values, tm_churn_kind(sampled->bytes, functions), !mapped);
     if (slot == TM_NONE)
         return 0;
     tm_site_sampled(site, tm_weigh(values.weight_bytes, values.bytes, values.period_bytes), now);
@@ -190,7 +192,7 @@ static int write_sample(const struct sampled *sampled, const struct tm_captured 
         return 0;
     }
     tm_check_peak(now);
-    tm_churn_taken(sampled->bytes, sampled->period);
+    tm_churn_taken(sampled->bytes, functions, sampled->period);
     tm_core.header->samples++;
     tm_heartbeat(now);
     return 1;
@@ -201,14 +203,15 @@ static void commit(const struct tm_captured *captured, void *data)
 {
     struct sampled *sampled = data;
     /* The period has risen since the decision to sample: decide once more. */
-    double now_in_force = (double)tm_period_of(sampled->bytes, tm_core.period);
+    uint64_t functions = tm_python_functions_of(captured->raw, captured->raw_count);
+    double now_in_force = (double)tm_period_of(sampled->bytes, functions, tm_core.period);
     if (now_in_force > sampled->period) {
         double then = sampled->period;
         sampled->period = now_in_force;
         if (!is_kept(tm_random_unit(&tm_own_thread), (double)sampled->bytes, then, now_in_force))
             return;
     }
-    if (!write_sample(sampled, captured))
+    if (!write_sample(sampled, captured, functions))
         tm_core.header->samples_lost++;
     tm_part(TM_PART_CHECKS);
     if (sampled->domain == TM_DOMAIN_PYTHON)

@@ -7,6 +7,8 @@
 
 #include "core/core.h"
 
+struct tm_taken; /* live/live.h */
+
 /* ---- sample.c --------------------------------------------------------------------- */
 
 /* Begins the slow path for an allocation of `bytes` for which tm_spend() returned 1.
@@ -39,8 +41,8 @@ void tm_forget(const void *address);
 /* Not locked: a sampled address is about to be freed. */
 void tm_sampled_free(const void *address);
 /* Removes the sample for a realloc that may fail. Not 0: `taken` holds it; the value identifies the recording. */
-uint32_t tm_take_for_realloc(const void *address, struct tm_live *taken);
-void tm_settle_realloc(const struct tm_live *taken, int moved, uint32_t recording);
+uint32_t tm_take_for_realloc(const void *address, struct tm_taken *taken);
+void tm_settle_realloc(const struct tm_taken *taken, int moved, uint32_t recording);
 /* (locked) Ends the samples whose frees could not wait for the lock. */
 void tm_drain_pending(void);
 
