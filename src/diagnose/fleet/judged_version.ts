@@ -9,7 +9,12 @@ import {
   LEAST_LASTING_MS,
   LOAD_SEEN_MS,
 } from "./growth/group_growth.js";
-import { beyondPrecedent, clearedByPrecedent, isWithinUsual } from "./growth/precedent.js";
+import {
+  beyondPrecedent,
+  clearedByPrecedent,
+  isLikeUndecided,
+  isWithinUsual,
+} from "./growth/precedent.js";
 import { LEAST_IN_RSS, withSites } from "./growth/site_growth.js";
 import { type OddInstance, oddInstances } from "./instances/odd_instances.js";
 import { instancesOf, type NewLine, newLines } from "./lines/new_lines.js";
@@ -105,7 +110,7 @@ export function judged(
 }
 
 /**
- * The usual level is no evidence about processes that live for a day, because each rises little before it starts again, nor once a
+ * What an earlier version has risen to, or rose by, shows no leak of this one. The usual level is no evidence about processes that live for a day, because each rises little before it starts again, nor once a
  * version has itself had the load of working days and of a weekend.
  */
 function withinUsual(
@@ -115,8 +120,12 @@ function withinUsual(
   earlier: readonly JudgedVersion[],
 ): GroupGrowth {
   const { shape, isFatal, windowMs } = growth;
+  if (shape !== "leaking" || isFatal) {
+    return growth;
+  }
   const mayBe = windowMs >= LEAST_DECIDED_MS && windowMs < LOAD_SEEN_MS;
-  return shape === "leaking" && !isFatal && mayBe && isWithinUsual(processes, earlier, endMs)
+  return isLikeUndecided(growth, processes, earlier) ||
+    (mayBe && isWithinUsual(processes, earlier, endMs))
     ? { ...growth, shape: "undecided" }
     : growth;
 }

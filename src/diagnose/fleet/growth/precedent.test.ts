@@ -12,7 +12,7 @@ import {
 } from "../fleet_evidence.fixture.js";
 import { oddInstances } from "../instances/odd_instances.js";
 import { type GroupGrowth, groupGrowth } from "./group_growth.js";
-import { clearedByPrecedent } from "./precedent.js";
+import { clearedByPrecedent, isLikeUndecided } from "./precedent.js";
 
 const unloaded = (life: Life) => {
   const process = processOf(life);
@@ -165,13 +165,14 @@ test("a version that fell behind the one before first, and then catches up, does
   expect(found((age) => fills(120, 12)(age) + 0.6 * age)).toBe("python-leak");
 });
 
-test("an earlier version that ended a little sooner clears one that goes on as it did; one that had filled by then does not", () => {
+const judged = (shape: GroupGrowth["shape"], life: Omit<Life, "instance">) => {
   const judging = { endMs: END, isWeekOpen: false, z: 3.5, isLoadKnown: true, before: [] };
-  const judged = (shape: GroupGrowth["shape"], life: Omit<Life, "instance">) => {
-    const processes = three(life).map((each) => withoutDay(unloaded(each)));
-    const growth = groupGrowth(processes, judging) as GroupGrowth;
-    return { processes, growth: { ...growth, shape, isFatal: false } };
-  };
+  const processes = three(life).map((each) => withoutDay(unloaded(each)));
+  const growth = groupGrowth(processes, judging) as GroupGrowth;
+  return { processes, growth: { ...growth, shape, isFatal: false } };
+};
+
+test("an earlier version that ended a little sooner clears one that goes on as it did; one that had filled by then does not", () => {
   const shape = (before: Life["mib"]) => {
     const mib = (hours: number) => 80 + 1.2 * hours;
     const { growth } = judged("leaking", { version: "1.1", fromDaysAgo: 2, mib });
@@ -180,4 +181,18 @@ test("an earlier version that ended a little sooner clears one that goes on as i
   };
   expect(shape((hours) => 60 * Math.log(1 + hours / 12))).toBe("undecided");
   expect(shape((hours) => 100 * (1 - Math.exp(-hours / 4)))).toBe("leaking");
+});
+
+test("a version that rises no further than an undecided one of which more was seen has no other verdict", () => {
+  const isLike = (before: Partial<Life>, shape: GroupGrowth["shape"] = "undecided") => {
+    const mib = (hours: number) => 10 * hours;
+    const life = { version: "1.1", fromDaysAgo: 0.9, mib };
+    const { growth, processes } = judged("leaking", life);
+    const earlier = { ...life, version: "1.0", fromDaysAgo: 2, toDaysAgo: 1, ...before };
+    return isLikeUndecided(growth, processes, [judged(shape, earlier)]);
+  };
+  expect(isLike({ mib: (hours) => 11 * hours })).toBe(true);
+  expect(isLike({ mib: (hours) => 5 * hours })).toBe(false);
+  expect(isLike({ mib: (hours) => 11 * hours, fromDaysAgo: 1.5 })).toBe(false);
+  expect(isLike({ mib: (hours) => 11 * hours }, "leaking")).toBe(false);
 });

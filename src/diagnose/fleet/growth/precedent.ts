@@ -90,6 +90,34 @@ export function clearedByPrecedent(
 }
 
 /**
+ * Whether an earlier version of which at least as much was seen rose as far at these ages, and is undecided. Two versions that
+ * behave alike have the same verdict: that of the better evidence.
+ */
+export function isLikeUndecided(
+  { curve, windowMs }: GroupGrowth,
+  processes: readonly Unloaded[],
+  earlier: readonly Earlier[],
+): boolean {
+  const known = earlier.findLast(
+    (each) =>
+      each.growth?.shape === "undecided" &&
+      each.growth.windowMs >= windowMs &&
+      each.processes.length >= processes.length,
+  );
+  const before =
+    known === undefined || curve.axis !== "age"
+      ? null
+      : precedentOf(known, curve.times.at(-1) ?? 0, OUTLIVED, NOT_LEAKING);
+  return before !== null && risen(before) >= risen(curve);
+}
+
+/** From its first hours to its end. */
+function risen({ values }: AgeCurve): Bytes {
+  const levels = [values.slice(0, LEVEL_READINGS), values.slice(-LEVEL_READINGS)].map(median);
+  return (levels[1] as Bytes) - (levels[0] as Bytes);
+}
+
+/**
  * Whether it still rises as it did first, and as the latest earlier version did before that had filled: a cache with more
  * room. A leak beside the same cache bends where the cache is full.
  */
