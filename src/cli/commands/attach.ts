@@ -190,7 +190,7 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
   );
   if (options.quiet !== true && !result.ended) {
     printNote(
-      `left process ${document.target.pid}; it was paused for ${formatMilliseconds(result.detachPauseMs)}.`,
+      `process ${document.target.pid} goes on without Tidemark; to leave it, it was paused for ${formatMilliseconds(result.detachPauseMs)}.`,
     );
   }
 }

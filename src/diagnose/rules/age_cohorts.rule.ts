@@ -44,13 +44,15 @@ export const ageCohorts: Rule = {
     const ofPlace = same.reduce((sum, { slope }) => sum + slope, 0);
     const keptBytes = same.reduce((sum, suspect) => sum + suspect.keptBytes, 0);
     // Growth that began during the window is faster at the end.
-    const exceeds = isFirm(total) && kept > EXCEEDS * Math.max(total.slope, total.late.slope);
+    const largest = Math.max(total.slope, total.late.slope);
+    const isBeyondError = (kept - largest) * windowMs > ERRORS * errorOf(suspects);
+    const exceeds = isFirm(total) && kept > EXCEEDS * largest && isBeyondError;
     const measured = isFirm(total) || total.shape === "short";
     const base = exceeds || !measured ? "what all sites keep" : "the growth";
     const rate =
       windowMs < SHORTEST_WINDOW_MS
         ? ""
-        : `, ${formatSlopeBriefly(ofPlace)}, ${formatShare(ofPlace / all)} of ${base}`;
+        : `${first.backlog ? "; the queue grows by " : ", "}${formatSlopeBriefly(ofPlace)}, ${formatShare(ofPlace / all)} of ${base}`;
     return {
       says: "leak",
       kind: "python-leak",
@@ -63,6 +65,14 @@ export const ageCohorts: Rule = {
 
 /** Sites that keep this many times the growth of the whole program need an explanation. */
 const EXCEEDS = 1.1;
+/** 95 %: less may be the sampler's error. */
+const ERRORS = 2;
+
+/** Of the live bytes of all suspects together. */
+function errorOf(suspects: readonly SiteJudgement[]): Bytes {
+  return Math.sqrt(suspects.reduce((sum, { site }) => sum + site.standardErrorBytes ** 2, 0));
+}
+
 /** A program that started this long before the window had memory that the profile does not contain. */
 const ATTACHED_MS: Millis = 1000;
 

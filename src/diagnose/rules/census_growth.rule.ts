@@ -29,7 +29,11 @@ export const censusGrowth: Rule = {
     const types = suspects.filter(({ site }) => site.type !== undefined);
     const [first] = types;
     if (!first) {
-      return silent(`${counted} no type whose own bytes explain the growth.`);
+      return silent(
+        count < 2
+          ? "Objects were counted once, which shows no growth."
+          : `${counted} no type whose own bytes explain the growth.`,
+      );
     }
     const detail = `${counted} growth: ${types
       .slice(0, MOST_NAMED)

@@ -25,7 +25,9 @@ export const sharedMemory: Rule = {
         weight: 0.98,
         detail: `Shared memory grows by ${formatSlopeBriefly(mapped.slope)}, to ${formatBytesBriefly(mapped.level)} now.`,
         growth: mapped,
-        suspects: [...mappers(observations), ...anonymousMappers(observations, mapped)],
+        suspects: [
+          ...new Set([...mappers(observations), ...anonymousMappers(observations, mapped)]),
+        ],
       };
     }
     if (!left) {

@@ -43,7 +43,7 @@ const LEAST_ERRORS = 4;
 /** Least ratio of the second half of the rise to the first; less is a filling cache. */
 const FALLING = 0.6;
 /** For a backlog: least share of produced bytes that is consumed. */
-const LEAST_CONSUMED = 0.05;
+const LEAST_CONSUMED = 0.1;
 /** Largest share of a backlog's live bytes that may be older than its oldest item. */
 const MOST_OLDER = 0.1;
 /** Least ratio of the waiting time at the end to that at half time. */
@@ -70,7 +70,7 @@ export function accumulationOf(
   ) {
     return null;
   }
-  const backlog = backlogOf(site, histories, startMs);
+  const queue = backlogOf(site, histories, startMs);
   const { times: judged, values: live } = afterFirstThird({
     times,
     values: Array.from(site.liveBytes),
@@ -78,9 +78,17 @@ export function accumulationOf(
   const measured = (live.at(-1) ?? 0) - (live[0] ?? 0);
   const spanMs = (judged.at(-1) ?? 0) - (judged[0] ?? 0);
   // A line through a rise that began late is steeper than what was kept.
-  return measured > 0 && spanMs > 0 && measured < LINE_MATCHES * rise
-    ? { keptBytes: measured, slope: measured / spanMs, backlog }
-    : { keptBytes: Math.min(rise, site.liveBytes.at(-1) ?? rise), slope, backlog };
+  const kept =
+    measured > 0 && spanMs > 0 && measured < LINE_MATCHES * rise
+      ? { keptBytes: measured, slope: measured / spanMs }
+      : { keptBytes: Math.min(rise, site.liveBytes.at(-1) ?? rise), slope };
+  return { ...kept, backlog: queue && growingBy(queue, kept.slope) };
+}
+
+/** What goes out is what comes in without the growth that is stated beside it. */
+function growingBy(backlog: Backlog, slope: number): Backlog {
+  const consumedSlope = backlog.producedSlope - slope;
+  return consumedSlope > 0 ? { ...backlog, consumedSlope } : backlog;
 }
 
 function backlogOf(

@@ -192,6 +192,9 @@ export function roseAtEnd(
 /** Largest share of the rise after the first third of the window that is in the last third; half of even growth is. */
 const MOST_LATE = 0.25;
 
+/** What is replaced in a full cache moves the estimate by so many standard errors. */
+const REPLACED_ERRORS = 2;
+
 /** Whether a site that fills is full: its live bytes hardly rise in the last third of the window. */
 export function isFull(
   { site, course }: SiteJudgement,
@@ -202,7 +205,8 @@ export function isFull(
   const [settled, late, last] = [1 / 3, 2 / 3, 1].map((share) =>
     valueAt(histories, site.liveBytes, startMs + (endMs - startMs) * share),
   ) as [number, number, number];
-  return course === "fills" && last - late <= MOST_LATE * (last - settled);
+  const noise = REPLACED_ERRORS * site.standardErrorBytes;
+  return course === "fills" && last - late <= Math.max(MOST_LATE * (last - settled), noise);
 }
 
 /**

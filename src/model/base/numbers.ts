@@ -89,7 +89,7 @@ export function formatGrowthInterval(bytesPerHour: number, low?: number, high?: 
 
 /** Why growth is not certain although its interval is above zero (`growthDoubt` of a summary). */
 export const GROWTH_DOUBTS = {
-  small: "too little to count in so short a window",
+  small: "not certain in so short a window",
   past: "but not certainly in the last third",
 } as const;
 

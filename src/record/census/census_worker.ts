@@ -8,7 +8,7 @@ import { openProcessMemory } from "../../linux/index.js";
 import { threadCpu } from "../../linux/this_process/clock.js";
 import { lowerPriority } from "../../linux/this_process/thread_priority.js";
 import type { Pid } from "../../model/base/units.js";
-import { TidemarkError } from "../../model/errors/errors.js";
+import { processGone, TidemarkError } from "../../model/errors/errors.js";
 import type { Metric } from "../../model/profile/series.js";
 import { bundledAllocators } from "../../native/index.js";
 import type { CensusAnswer, CensusQuestion } from "./census_watch.js";
@@ -16,6 +16,7 @@ import { ObjectAddresses } from "./object_addresses.js";
 
 const { pid } = workerData as { readonly pid: Pid };
 const remembered = new ObjectAddresses();
+const GONE = processGone(pid).id;
 /** Files that contain an allocator; null: not searched yet. */
 let carriers: readonly string[] | null = null;
 
@@ -31,7 +32,7 @@ parentPort?.on("message", (question: CensusQuestion) => {
     if (!(error instanceof TidemarkError)) {
       throw error;
     }
-    answer = { kind: "refused", why: error.exitCode === 4 ? "" : error.what };
+    answer = { kind: "refused", why: error.id === GONE ? "" : error.what };
   }
   parentPort?.postMessage({
     answer,

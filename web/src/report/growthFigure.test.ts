@@ -24,7 +24,7 @@ test("an interval that excludes zero is growth", () => {
   });
   const doubted = { growthBytesPerHour: 10 * MIB, ...measured, growthDoubt: "small" };
   expect(growthFigure(ofSeries(doubted), undefined).note).toMatch(
-    /too little to count in so short a window$/,
+    /not certain in so short a window$/,
   );
 });
 

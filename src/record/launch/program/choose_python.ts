@@ -56,7 +56,7 @@ export function choosePython(wanted: string | undefined, place: StartPlace): str
 
 function wantedPython(wanted: string, place: StartPlace): string {
   const inEnvironment = join(wanted, "bin", "python");
-  if (onPath(join(place.cwd, inEnvironment), place) !== null) {
+  if (onPath(resolve(place.cwd, inEnvironment), place) !== null) {
     return inEnvironment.includes("/") && !inEnvironment.startsWith("-")
       ? inEnvironment
       : `./${inEnvironment}`;
