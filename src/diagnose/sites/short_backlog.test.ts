@@ -33,7 +33,14 @@ test("a queue is a backlog although its oldest item has waited for half of the w
   expect(verdict.summary).toMatch(/^A backlog grows: items arrive faster than they are consumed: /);
   const backlog = present(suspects[0]?.backlog);
   expect(backlog.waitingMs / 1000).toBeCloseTo((60 * 0.4) / 0.7, -1);
-  expect(present(suspects[0]).growthBytesPerHour / 3600 / MIB).toBeCloseTo(0.4, 1);
+  const suspect = present(suspects[0]);
+  expect(suspect.growthBytesPerHour / 3600 / MIB).toBeCloseTo(0.4, 1);
+  const left = backlog.producedBytesPerHour - backlog.consumedBytesPerHour;
+  expect(left).toBeCloseTo(suspect.growthBytesPerHour, -1);
+});
+
+test("what keeps nearly all that it allocates is none", () => {
+  expect(queued(0.43, true).suspects[0]?.backlog).toBeUndefined();
 });
 
 test("what keeps half of its objects, of every age, is none", () => {

@@ -39,7 +39,7 @@ test("anonymous shared mappings are counted once, as shared memory", () => {
   const text = "shmemRssBytes 2 + 1/s\nrssBytes 30 + 1/s\nsite take keeps 1/s domain=mapped";
   const { verdict, suspects, alsoFound } = diagnose(evidenceOf(text));
   expect(verdict.kind).toBe("shm-growth");
-  expect(suspects[0]?.stack[0]?.function).toBe("take");
+  expect(suspects.map(({ stack }) => stack[0]?.function)).toEqual(["take"]);
   expect(alsoFound).toBeUndefined();
   // Private mappings beside a little shared memory are a leak of their own.
   const both = diagnose(
@@ -49,6 +49,15 @@ test("anonymous shared mappings are counted once, as shared memory", () => {
     "shm-growth",
   );
   expect(both.suspects[0]?.stack[0]?.function).toBe("take");
+});
+
+test("objects that were counted once show no growth", () => {
+  const { sites: _, ...counted } = evidenceOf(
+    "rssBytes 40 + 1/s\nanonRssBytes 30 + 1/s\ncensus bytes 20000 10000\ncensuses 20s",
+  );
+  const { evidence } = diagnose(counted);
+  const found = evidence.find(({ rule }) => rule === "census-growth");
+  expect(found?.detail).toBe("Objects were counted once, which shows no growth.");
 });
 
 test("without a lookup the kind of a leak is less certain", () => {

@@ -100,6 +100,8 @@ describe("started", () => {
     expect(chosen("app.py", "3.12")).toEqual(["python3.12", "app.py"]);
     expect(chosen("app.py", "../other")).toEqual(["../other/bin/python", "app.py"]);
     expect(chosen("app.py", ".venv")).toEqual([".venv/bin/python", "app.py"]);
+    const absolute = join(place.cwd, ".venv");
+    expect(chosen("app.py", absolute)).toEqual([join(absolute, "bin/python"), "app.py"]);
     expect(chosen("app.py", "../other/bin/python")).toEqual(["../other/bin/python", "app.py"]);
     expect(chosen("flask run", "../other")).toEqual(["../other/bin/flask", "run"]);
     expect(chosen("old.py", "3.12")).toEqual(["python3.12", "./old.py"]);
