@@ -87,6 +87,8 @@ describe("a queue is bounded or drained, and never told to drop its jobs", () =>
     const holder = held("module app > pool > ._work_queue: _queue.SimpleQueue");
     expect(ids({ holder })).toEqual(["TM-A011"]);
     expect(adviceForBacklog({ holder, code: "" })[0]?.id).toBe("TM-A011");
+    const jobs = held("module app > pool > ._work_queue > field of _queue.SimpleQueue: list");
+    expect(ids({ holder: jobs })).toEqual(["TM-A011"]);
     expect(adviceForBacklog({ holder: null, code: "" })[0]?.id).toBe("TM-A006");
   });
 });
@@ -104,6 +106,25 @@ test("a registry of listeners loses entries; another holder is named with the li
   );
   expect(ids({ holder: held("module logging.handlers > state: dict") })).toEqual(["TM-A002"]);
   expect(ids({})).toEqual(["TM-A019"]);
+});
+
+test("finalizers are detached, a buffer is written out, and a manager keeps its process", () => {
+  const finalizers = held("module weakref > finalize > ._registry: dict");
+  expect(ids({ holder: finalizers })).toEqual(["TM-A027"]);
+  const buffer = held("module app > log > .buf > field of _io.BytesIO: bytes");
+  expect(ids({ holder: buffer })).toEqual(["TM-A018"]);
+  const process = "module multiprocessing.process > _current_process";
+  const shared = held(`${process} > ._manager_server > .id_to_obj > dict["7f"] > tuple[...]: dict`);
+  expect(ids({ holder: shared }, "child-growth")).toEqual(["TM-A002"]);
+});
+
+test("a mapping without a file is closed; a named block is also unlinked", () => {
+  const advised = (code: string) => ids({ code }, "shm-growth");
+  const made = "new_mmap_object mmap.cpython-312.so take /srv/app.py";
+  expect(advised(made)).toEqual(["TM-A052"]);
+  expect(advised(`${made} SharedMemory.__init__ multiprocessing/shared_memory.py`)).toEqual([
+    "TM-A051",
+  ]);
 });
 
 test("a cache without a bound is bounded where its function is defined", () => {

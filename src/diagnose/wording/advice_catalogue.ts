@@ -10,6 +10,14 @@ const WORKER_FRAMEWORK =
 /** Used if no rule estimates the length of the window. */
 const USUAL_WATCH_MS: Millis = 600_000;
 
+/** Shared pages of mmap.mmap(-1, n), which has no name to unlink. */
+const ofUnnamedMapping = ({ code }: AdviceFacts): boolean =>
+  /\bnew_mmap_object\b/.test(code) && !/shared_memory\.py/.test(code);
+
+/** The process of a multiprocessing.Manager, whose dicts and lists are the program's own. */
+const ofManager = ({ holder }: AdviceFacts): boolean =>
+  holder?.path.includes("._manager_server") ?? false;
+
 /** Kept by a parameter's gradient. */
 const isGradient = ({ holder }: AdviceFacts): boolean =>
   holder?.path.some((step) => /\.grad\b/.test(step)) ?? false;
@@ -81,8 +89,18 @@ export const OTHER_ADVICE: readonly Advice[] = [
     text: "Call close() in every process and unlink() in one after the block's last use.",
     when: "Shared memory blocks accumulate.",
     kinds: ["shm-growth"],
+    fits: (facts) => !ofUnnamedMapping(facts),
     before: "block = SharedMemory(create=True, size=n)",
     after: "block = SharedMemory(create=True, size=n)\n...\nblock.close()\nblock.unlink()",
+  },
+  {
+    id: "TM-A052",
+    text: "Close each mapping after its last use, and release all views of it.",
+    when: "Shared mappings without a file (mmap.mmap(-1, n)) accumulate.",
+    kinds: ["shm-growth"],
+    fits: ofUnnamedMapping,
+    before: "blocks.append(mmap.mmap(-1, size))",
+    after: "with mmap.mmap(-1, size) as block:\n    ...",
   },
   {
     id: "TM-A060",
@@ -98,6 +116,7 @@ export const OTHER_ADVICE: readonly Advice[] = [
     when: "Worker processes grow, and no server or pool listed below starts them.",
     kinds: ["child-growth"],
     unlessCode: WORKER_FRAMEWORK,
+    fits: (facts) => !ofManager(facts),
     before: "while True:\n    work(jobs.get())",
     after: "for _ in range(1000):\n    work(jobs.get())",
   },

@@ -30,7 +30,10 @@ const isQueue = (facts: AdviceFacts): boolean =>
   /Queue$/.test(facts.holder?.type ?? "") ||
   (LIST.test(facts.holder?.type ?? "") && QUEUE_ATTRIBUTE.test(lastStep(facts)));
 const ofExecutor = ({ holder }: AdviceFacts): boolean =>
-  /\._(?:work_queue|pending_work_items|work_ids)\b/.test(holder?.path.join("") ?? "");
+  holder?.path.some((step) => /^\._(?:work_queue|pending_work_items|work_ids)\b/.test(step)) ??
+  false;
+/** A buffer of bytes or text, or what it keeps in its C structure. */
+const BUFFER = /^(?:field of )?(?:bytearray|array\.array|_?io\.(?:BytesIO|StringIO))/;
 /** Native code of database drivers: what it allocates for a cursor is freed when that is closed. */
 const DATABASE =
   /\/(?:libsqlite3|_sqlite3|libpq|libmysqlclient|libmariadb|libodbc|libduckdb|_duckdb|oracledb|pyodbc)[^/]*\.so/;
@@ -216,6 +219,16 @@ export const HOLDER_ADVICE: readonly Advice[] = [
     after: "threads[:] = [each for each in threads if each.is_alive()]\nthreads.append(thread)",
   },
   {
+    id: "TM-A027",
+    text: "Create the finalizer for an object that ends with the request or session, or call its detach() once nothing is left to release: until then it keeps its function and arguments.",
+    when: "Finalizers (weakref.finalize) of objects that live as long as the program accumulate.",
+    kinds: OF_OBJECTS,
+    fits: ({ holder }) => /^module weakref finalize \._registry/.test(holder?.path.join(" ") ?? ""),
+    insteadOf: ["TM-A002", "TM-A004"],
+    before: "weakref.finalize(app, release, buffer)",
+    after: "finalizer = weakref.finalize(session, release, buffer)\n...\nfinalizer.detach()",
+  },
+  {
     id: "TM-A004",
     text: "Remove what registers itself when it is no longer needed, or let the registry hold weak references (weakref.WeakSet, weakref.WeakMethod).",
     named: (name) =>
@@ -293,7 +306,7 @@ export const HOLDER_ADVICE: readonly Advice[] = [
       `${name} itself grows: delete the part that has been processed, or write it out.`,
     when: "A bytearray, an array.array, a BytesIO or a StringIO is extended for as long as the program runs.",
     kinds: OF_OBJECTS,
-    holder: /^(?:bytearray|array\.array|_?io\.(?:BytesIO|StringIO))/,
+    fits: (facts) => BUFFER.test(facts.holder?.type ?? "") || BUFFER.test(lastStep(facts)),
     stands: "buffer",
     before: "buffer += data",
     after: "buffer += data\ndel buffer[:processed]",
