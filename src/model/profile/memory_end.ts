@@ -5,7 +5,7 @@ import type { Bytes, Pid, TimeMs } from "../base/units.js";
 /**
  * `cgroup`: the kernel killed it because its control group was at its limit. `machine`: because the machine had no
  * memory left. `rlimit`: an allocation failed because the process was at its own limit (ulimit -v, -d), and it
- * ended with an error.
+ * ended with an error, or nobody knows how.
  */
 export const MEMORY_END_CAUSES = ["cgroup", "machine", "rlimit"] as const;
 export type MemoryEndCause = (typeof MEMORY_END_CAUSES)[number];
@@ -32,7 +32,7 @@ export function memoryEndSentence(end: MemoryEnd, target: Pid): string {
   const size = formatBytesBriefly;
   if (end.cause === "rlimit") {
     const unit = end.limit === "RLIMIT_DATA" ? "data" : "address space";
-    return `${who} ended with an error and had probably run out of ${unit}: ${end.limit} ${size(end.limitBytes)}, ${size(end.usedBytes)} used`;
+    return `${who} ended, probably because it had run out of ${unit}: ${end.limit} ${size(end.limitBytes)}, ${size(end.usedBytes)} used`;
   }
   const killer =
     end.cause === "cgroup"

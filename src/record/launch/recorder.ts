@@ -161,7 +161,7 @@ export class Recorder {
     await devices?.lastWords(poll);
     pool?.adoptStrays(poll, this.#options.startTicks);
     pool?.lastPoll(poll, report?.exitCode == null);
-    this.#pollMemory(poll, report);
+    this.#pollMemory(poll, report ?? undefined);
     if (this.#highest) {
       const { timeMs: peakMs, bytes } = this.#highest;
       poll.events.push({
@@ -407,7 +407,7 @@ export class Recorder {
     this.#options.devices?.poll(poll);
     this.#addDeviceUse?.(poll);
     this.#requests.poll(poll);
-    this.#pollMemory(poll);
+    this.#pollMemory(poll, null); // its report may still come
     this.#take(poll);
     if (elapsedMs - this.#flushedMs >= FLUSH_MS || elapsedMs < FLUSH_MS) {
       this.#flush(timeMs);
@@ -427,7 +427,7 @@ export class Recorder {
     this.#options.writer.limits(timeMs, limits);
   }
 
-  #pollMemory(poll: TreePoll, report: ExitReport | null = null): void {
+  #pollMemory(poll: TreePoll, report: ExitReport | null | undefined): void {
     const ends = this.#memory.poll(poll, this.rootLives, report);
     this.#options.writer.memoryEnds(poll.timeMs, ends);
   }

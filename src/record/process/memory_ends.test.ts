@@ -75,6 +75,15 @@ describe("an error at an rlimit", () => {
     });
   });
 
+  test("where nobody knows how it ended, only at the limit itself", () => {
+    expect(stoppedByRlimit(ended, limits, null)).toBeNull();
+    const at = { ...limits, addressSpaceBytes: 420 * MIB };
+    const evidence = [
+      expect.stringMatching(/^It ended at (?:9\d|100) % of RLIMIT_AS \(420 MiB\): /),
+    ];
+    expect(stoppedByRlimit({ ...ended, maxRssBytes: 0 }, at, null)).toMatchObject({ evidence });
+  });
+
   test("there is none if the program succeeded, was terminated, or was far from the limit", () => {
     expect(stoppedByRlimit(ended, limits, { exitCode: 0, signal: null })).toBeNull();
     expect(stoppedByRlimit(ended, limits, { exitCode: null, signal: 15 })).toBeNull();

@@ -115,16 +115,21 @@ export function killedByCounters(
   };
 }
 
-/** It ended with an error, and its address space was near its own limit; null if it was not. */
+/**
+ * It ended with an error, and its address space was near its own limit; null if it was not. `report`: null if nobody knows how
+ * it ended; then it has to have been at the limit.
+ */
 export function stoppedByRlimit(
   { pid, timeMs, last, maxRssBytes }: EndedProcess,
   { addressSpaceBytes, dataBytes }: MemoryRlimits,
-  { exitCode, signal }: Pick<ExitReport, "exitCode" | "signal">,
+  report: Pick<ExitReport, "exitCode" | "signal"> | null,
 ): MemoryEnd | null {
+  const { exitCode = null, signal = null } = report ?? {};
   const failed = signal === null ? exitCode !== 0 : FAILURE_SIGNALS.has(signal);
   if (!failed) {
     return null;
   }
+  const least = report === null ? AT_LIMIT : NEAR_RLIMIT;
   // Pages that became resident after the last poll were also mapped after it.
   const since = Math.max(0, maxRssBytes - last.rssBytes);
   const candidates = [
@@ -136,9 +141,14 @@ export function stoppedByRlimit(
     { limit: "RLIMIT_DATA", limitBytes: dataBytes, usedBytes: last.vmDataBytes + since },
   ];
   for (const { limit, limitBytes, usedBytes } of candidates) {
-    if (limitBytes !== null && usedBytes >= NEAR_RLIMIT * limitBytes) {
+    if (limitBytes !== null && usedBytes >= least * limitBytes) {
       const used = Math.min(usedBytes, limitBytes);
-      const how = signal === null ? `exit code ${exitCode}` : `signal ${signal}`;
+      const how =
+        report === null
+          ? ""
+          : signal === null
+            ? ` with exit code ${exitCode}`
+            : ` with signal ${signal}`;
       return {
         pid,
         timeMs,
@@ -148,7 +158,7 @@ export function stoppedByRlimit(
         rssBytes: Math.max(maxRssBytes, last.rssBytes),
         limit,
         evidence: [
-          `It ended with ${how} at ${formatShare(used / limitBytes)} of ${limit} (${formatBytesBriefly(limitBytes)}): a failed allocation (MemoryError, a null pointer) is the likely cause.`,
+          `It ended${how} at ${formatShare(used / limitBytes)} of ${limit} (${formatBytesBriefly(limitBytes)}): a failed allocation (MemoryError, a null pointer) is the likely cause.`,
         ],
       };
     }

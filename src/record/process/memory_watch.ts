@@ -118,9 +118,10 @@ export class MemoryWatch {
     return ofGroup(this.#place, this.#texts, readGroupCounters) ?? [];
   }
 
-  /** Adds the group's figures to the poll. `report`: how the root ended, if it has and its guard knows.
+  /** Adds the group's figures to the poll. `report`: how the root ended, if it has and its guard knows; left out: nobody
+   * will know.
    * @returns the processes that ran out of memory since the previous poll. */
-  poll(poll: TreePoll, rootLives: boolean, report: ExitReport | null = null): MemoryEnd[] {
+  poll(poll: TreePoll, rootLives: boolean, report?: ExitReport | null): MemoryEnd[] {
     this.#measureGroup(poll, rootLives);
     this.#remember(poll);
     const ends = this.#endsIn(poll, rootLives, report);
@@ -232,7 +233,7 @@ export class MemoryWatch {
     }
   }
 
-  #endsIn(poll: TreePoll, rootLives: boolean, report: ExitReport | null): MemoryEnd[] {
+  #endsIn(poll: TreePoll, rootLives: boolean, report?: ExitReport | null): MemoryEnd[] {
     const ended = new Map(
       poll.rows
         .filter(({ series, endedMs }) => endedMs !== null && !this.#reported.has(series))
@@ -256,8 +257,9 @@ export class MemoryWatch {
       const isRoot = pid === this.#root;
       // Without a guard it is unknown which signal ended it.
       const known = isRoot ? report : null;
+      // A program that was attached to is nobody's child here: how far it was from its limits has to do.
       const end = this.#endOf(series, pid, poll.timeMs, known, kills);
-      if (end !== null || known !== null || !isRoot) {
+      if (end !== null || known || !isRoot) {
         this.#reported.add(series);
       }
       return end === null ? [] : [end];
@@ -268,12 +270,12 @@ export class MemoryWatch {
     series: number,
     pid: Pid,
     timeMs: number,
-    report: ExitReport | null,
+    report: ExitReport | null | undefined,
     kills: readonly KernelKill[] | null,
   ): MemoryEnd | null {
     const last = this.#figures.get(series) ?? NOTHING;
     const base = { pid, timeMs, last, maxRssBytes: report?.maxRssBytes ?? 0 };
-    if (report === null || report.signal === SIGKILL) {
+    if (!report || report.signal === SIGKILL) {
       const kill = kills?.find((one) => one.pid === pid) ?? null;
       if (kill !== null) {
         this.#waiting.count = Math.max(0, this.#waiting.count - 1);
@@ -286,7 +288,9 @@ export class MemoryWatch {
       }
     }
     const limits = this.#rlimits.get(pid);
-    return report === null || limits === undefined ? null : stoppedByRlimit(base, limits, report);
+    return report === null || limits === undefined
+      ? null
+      : stoppedByRlimit(base, limits, report ?? null);
   }
 
   /** Kills since the last poll. Version 2 counts kills of parent groups only there.
