@@ -81,7 +81,9 @@ ${end}`;
   test("a MemoryError that ends the program", async () => {
     const outcome = await record([python, "-c", limited(300 * MIB, "work()")]);
     expect(outcome.status).toBe(1);
-    expect(outcome.stderr).toMatch(/probably run out of address space.*RLIMIT_AS 300 MiB/);
+    expect(outcome.stderr).toMatch(
+      /probably because it had run out of address space.*RLIMIT_AS 300 MiB/,
+    );
     expect(outcome.open().memoryEnds).toMatchObject([{ cause: "rlimit", limit: "RLIMIT_AS" }]);
     const { verdict } = await diagnoseRecording(outcome.open(), async () => {});
     expect(verdict.summary).toMatch(/remember/);
