@@ -317,6 +317,25 @@ static void a_sparse_check_never_raises(void)
     }
 }
 
+/* The samples of a deep recursion are expensive. After it, no sample shows that others are cheap, until one is taken. */
+static void an_expensive_moment_is_forgotten(void)
+{
+    on();
+    struct load deep = {.rate = 0.1, .cost = 300000};
+    rounds(deep, 40);
+    CHECK(tm_core.period >= 1 << 20);
+    for (int i = 0; i < 100; i++) {
+        tm_core.wall_ns = tm_now_ns() - 100000000ull;
+        tm_core.cpu_ns = tm_process_cpu_ns() - 100000000ull;
+        tm_core.slow_ticks = 0;
+        tm_core.slow_samples = 0;
+        tm_core.passed_bytes = (uint64_t)(1e8 * deep.rate);
+        tm_core.check_at_ticks = 0;
+        tm_control_recheck();
+    }
+    CHECK(tm_core.period <= 4 * tm_core.configured_period);
+}
+
 static void goes_no_lower_than_the_table_allows(void)
 {
     on();
@@ -365,6 +384,7 @@ int main(void)
     RUN(large_allocations_keep_the_configured_period);
     RUN(large_churn_keeps_its_share);
     RUN(a_sparse_check_never_raises);
+    RUN(an_expensive_moment_is_forgotten);
     RUN(goes_no_lower_than_the_table_allows);
     RUN(extremes_stay_within_bounds);
     return end_tests();

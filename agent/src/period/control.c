@@ -46,6 +46,10 @@
 #define PREEMPTED_NS 100000u       /* longer than any slow path: the thread had lost its core */
 #define COST_MEMORY 64.0           /* samples over which `cost` is smoothed */
 #define RATE_MEMORY_NS 100e6       /* budget over which `rate` is smoothed */
+/* After an expensive moment, such as a deep recursion, the period is coarse: `cost` would not be corrected for minutes. So in
+ * each interval without a sample it falls, down to what samples usually take. */
+#define COST_FALLS 0.8
+#define USUAL_COST 1000.0
 /* At a GiB allocated per second, 128 samples: always affordable, and a coarser profile would be useless.
  * (Thinning goes beyond it if the table is full.) */
 #define LARGEST_PERIOD (8ull << 20)
@@ -212,6 +216,8 @@ static void check(struct interval interval, int whole)
     int starts = tm_core.start_ns > 0 && tm_core.is_first;
     if (interval.taken > 0)
         tm_core.cost = smoothed(tm_core.cost, slow / interval.taken, interval.taken / (interval.taken + COST_MEMORY));
+    else if (tm_core.cost > USUAL_COST)
+        tm_core.cost = tm_core.cost * COST_FALLS > USUAL_COST ? tm_core.cost * COST_FALLS : USUAL_COST;
     tm_core.rate = smoothed(tm_core.rate, interval.expected * period / budget, budget / (budget + RATE_MEMORY_NS));
     __atomic_store_n(&tm_core.coarsest, coarsest_now(), __ATOMIC_RELAXED);
     double share = share_now(), load = tm_core.cost * tm_core.rate / share;

@@ -16,8 +16,8 @@
 #include "python/python.h"
 #include "python/state.h"
 
-/* Deeper stacks lose their root: the walk must end, even if it reads garbage. */
-#define DEEPEST_WALK 65536u
+/* Deeper stacks lose their root: a sample must not take long, and the walk must end, even if it reads garbage. */
+#define DEEPEST_WALK 2048u
 #define FRAME_OWNED_BY_GENERATOR 1
 #define LARGEST_STRUCTURE 256u
 
