@@ -253,7 +253,7 @@ describe("recorders", () => {
     await recorder.said("recording process");
     recorder.child.kill("SIGINT");
     expect(await recorder.ended()).toEqual({ code: 0, signal: null });
-    expect(recorder.output()).toMatch(/left process/);
+    expect(recorder.output()).toMatch(/goes on without Tidemark/);
     expect(await detachAgent(target.pid, { waitMs: 30_000 })).toMatchObject({ recorded: false });
     expect(leftFiles(target.pid)).toEqual([]);
   });

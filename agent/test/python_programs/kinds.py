@@ -19,6 +19,7 @@ begun = time.monotonic()
 while (now := time.monotonic()) < begun + 2:
     free()
     if now > begun + 1:
-        keep()
+        for _ in range(10):
+            keep()
     time.sleep(0.001)
 print(sys.getsizeof(kept[0]), keep.__code__.co_firstlineno + 1)
