@@ -65,11 +65,16 @@ describe("a recording of a program that leaks", () => {
   beforeAll(async () => {
     folder = scratch();
     writeFileSync(join(folder, "leaky.py"), leaky);
-    const words = ["run", "-o", "leaky.tidemark", "--", python, "leaky.py"];
-    expect((await execute([tidemark, ...words], { cwd: folder })).status).toBe(0);
+    const words = ["run", "-f", "-o", "leaky.tidemark", "--", python, "leaky.py"];
     const asked = [tidemark, "diagnose", "leaky.tidemark", "--json"];
-    const { stdout } = await execute(asked, { cwd: folder });
-    said = validate(stdout, "diagnosis") as unknown as DiagnosisJson;
+    // On a busy machine a lookup may exceed what the recorder may spend in half a minute: then it is recorded again.
+    let attempts = 0;
+    do {
+      expect((await execute([tidemark, ...words], { cwd: folder })).status).toBe(0);
+      const { stdout } = await execute(asked, { cwd: folder });
+      said = validate(stdout, "diagnosis") as unknown as DiagnosisJson;
+      attempts++;
+    } while (attempts < 3 && said.limits.some((limit) => /^No holders were looked up/.test(limit)));
     const written = await execute([tidemark, "report", "leaky.tidemark"], { cwd: folder });
     expect([written.status, written.stderr]).toEqual([0, ""]);
   });
