@@ -190,7 +190,7 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
   );
   if (options.quiet !== true && !result.ended) {
     printNote(
-      `process ${document.target.pid} goes on without Tidemark; to leave it, it was paused for ${formatMilliseconds(result.detachPauseMs)}.`,
+      `process ${document.target.pid} goes on without Tidemark; it was paused for ${formatMilliseconds(result.detachPauseMs)} as Tidemark left.`,
     );
   }
 }

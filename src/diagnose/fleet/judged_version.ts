@@ -1,5 +1,4 @@
 /** One version of a service, judged: all its processes, and the instances that differ from their siblings. */
-import { median } from "../series/trend.js";
 import { loadRange, type Unloaded } from "./curves/load_removal.js";
 import {
   type GroupGrowth,
@@ -14,6 +13,7 @@ import {
   clearedByPrecedent,
   isLikeUndecided,
   isWithinUsual,
+  risen,
 } from "./growth/precedent.js";
 import { LEAST_IN_RSS, withSites } from "./growth/site_growth.js";
 import { type OddInstance, oddInstances } from "./instances/odd_instances.js";
@@ -28,9 +28,8 @@ const FEWEST_WATCHED = 3;
 /** A straight line through the curve rises by this share of the level, if what earlier versions did may hide a leak. */
 const LEAST_HIDDEN = 0.03;
 
-/** What is left without earlier versions ends above its start by this share of its growth. The bins whose median is a level. */
+/** What is left without earlier versions ends above its start by this share of its growth. */
 const LEAST_ABOVE = 0.7;
-const LEVEL_BINS = 3;
 
 export interface JudgedVersion {
   readonly version: string;
@@ -173,9 +172,8 @@ function beyondEarlier(
 }
 
 /** Whether it rose above its start. One that fell behind earlier versions first, as on a weekend, only catches up with them. */
-function endsAbove({ curve: { values }, rate, windowMs }: GroupGrowth): boolean {
-  const risen = median(values.slice(-LEVEL_BINS)) - median(values.slice(0, LEVEL_BINS));
-  return risen > LEAST_ABOVE * rate * windowMs;
+function endsAbove({ curve, rate, windowMs }: GroupGrowth): boolean {
+  return risen(curve) > LEAST_ABOVE * rate * windowMs;
 }
 
 /** What a line that no earlier version had shows about a version: it leaks, or a few of its instances do. */

@@ -85,7 +85,7 @@ export function accumulationOf(
   return { ...kept, backlog: queue && growingBy(queue, kept.slope) };
 }
 
-/** What goes out is what comes in without the growth that is stated beside it. */
+/** The rate out is the rate in less the growth, so that the three figures of a verdict add up. */
 function growingBy(backlog: Backlog, slope: number): Backlog {
   const consumedSlope = backlog.producedSlope - slope;
   return consumedSlope > 0 ? { ...backlog, consumedSlope } : backlog;

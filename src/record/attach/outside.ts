@@ -43,7 +43,7 @@ export class OutsideRecording {
   readonly #startedBelowMs: (pid: Pid) => Millis;
   readonly #addDeviceUse: ((poll: TreePoll) => void) | undefined;
   readonly #requests: RequestRates;
-  readonly #outcomeOf: NonNullable<RecordingStart["outcomeOf"]>;
+  readonly #outcomeOf: RecordingStart["outcomeOf"];
   #polls = 0;
   #searchedMs: Millis = 0;
   /** Processes that ran out of memory so far. */
@@ -57,7 +57,7 @@ export class OutsideRecording {
     const { pid, follow, texts, exitOf } = options;
     const { startedBelowMs = () => Number.POSITIVE_INFINITY } = options;
     this.#startedBelowMs = startedBelowMs;
-    this.#outcomeOf = options.outcomeOf ?? (async () => null);
+    this.#outcomeOf = options.outcomeOf;
     this.#addDeviceUse = options.deviceUse?.reader();
     const stat = readStat(pid);
     if (stat === null || hasEnded(stat)) {
@@ -96,7 +96,8 @@ export class OutsideRecording {
       this.#addDeviceUse?.(poll);
       this.#requests.poll(poll);
     }
-    const ends = this.#memory.poll(poll, lives);
+    const report = this.#outcomeOf === undefined ? undefined : null; // null: it is known later
+    const ends = this.#memory.poll(poll, lives, report);
     this.memoryEnds.push(...ends);
     this.#recording.writer.memoryEnds(poll.timeMs, ends);
     this.#write(poll);
@@ -118,7 +119,7 @@ export class OutsideRecording {
       this.#write(this.#tree.end(timeMs, this.#tree.outliving().length));
     }
     this.#writePending(timeMs);
-    const { exitCode = null, signal = null } = hasEnded ? ((await this.#outcomeOf()) ?? {}) : {};
+    const { exitCode = null, signal = null } = hasEnded ? ((await this.#outcomeOf?.()) ?? {}) : {};
     writer.end({ timeMs, exitCode, signal, maxRssBytes: 0, userMs: 0, systemMs: 0 });
     writer.close();
     await this.#recording.sendRest();

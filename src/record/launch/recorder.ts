@@ -161,7 +161,8 @@ export class Recorder {
     await devices?.lastWords(poll);
     pool?.adoptStrays(poll, this.#options.startTicks);
     pool?.lastPoll(poll, report?.exitCode == null);
-    this.#pollMemory(poll, report ?? undefined);
+    // Where `outcomeOf` will know how it ended, its limits alone do not decide.
+    this.#pollMemory(poll, report ?? (outcomeOf === undefined ? undefined : null));
     if (this.#highest) {
       const { timeMs: peakMs, bytes } = this.#highest;
       poll.events.push({

@@ -257,7 +257,7 @@ export class MemoryWatch {
       const isRoot = pid === this.#root;
       // Without a guard it is unknown which signal ended it.
       const known = isRoot ? report : null;
-      // A program that was attached to is nobody's child here: how far it was from its limits has to do.
+      // Without any report, all that is known is how near to its limits it was.
       const end = this.#endOf(series, pid, poll.timeMs, known, kills);
       if (end !== null || known || !isRoot) {
         this.#reported.add(series);

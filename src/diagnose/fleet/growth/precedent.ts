@@ -112,7 +112,7 @@ export function isLikeUndecided(
 }
 
 /** From its first hours to its end. */
-function risen({ values }: AgeCurve): Bytes {
+export function risen({ values }: AgeCurve): Bytes {
   const levels = [values.slice(0, LEVEL_READINGS), values.slice(-LEVEL_READINGS)].map(median);
   return (levels[1] as Bytes) - (levels[0] as Bytes);
 }
