@@ -184,6 +184,102 @@ static void raise_period(void)
 }
 static void large_beside_small(void) { judge_mix(REPLICATES, 4096, 15000, around_4096, 8, NULL, raise_period); }
 
+/* What a realloc that made a block of `bytes` counts as allocated: the whole block if it was decided anew whether it is
+ * sampled, otherwise what it has grown by. `usable`: before and after. */
+static double counted(size_t before, size_t bytes, size_t usable_before, size_t usable)
+{
+    unsigned shift = usable ? 60u - (unsigned)__builtin_clzll(usable) : 0;
+    int is_same_step = bytes >= 8192 && tm_usable_size && usable >> shift == usable_before >> shift;
+    return is_same_step ? bytes > before ? (double)(bytes - before) : 0 : (double)bytes;
+}
+
+/* Blocks that grow a little, and sometimes shrink, beside others that end and take their places. */
+static struct outcome replicate_growth(uint64_t seed)
+{
+    enum { BLOCKS = 40, ROUNDS = 50 };
+    static struct { char *start; size_t bytes; } blocks[BLOCKS];
+    struct tm_thread_state random = {.random = (seed + 7) * 0x9e3779b97f4a7c15ull | 1};
+    tm_own_thread.random = (seed + 1) * 0x9e3779b97f4a7c15ull | 1;
+    tm_own_thread.countdown = tm_own_thread.rest = 0;
+    tm_own_thread.period = 0;
+    struct outcome outcome = {0};
+    struct tm_site before = site_sums();
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        blocks[i].bytes = 3000u << i % 5;
+        outcome.truth_allocated += (double)blocks[i].bytes;
+        blocks[i].start = tidemark_test_malloc(blocks[i].bytes);
+    }
+    for (unsigned at = 0; at < BLOCKS * ROUNDS; at++) {
+        unsigned i = (unsigned)(tm_random(&random) % BLOCKS);
+        size_t old = blocks[i].bytes, more = tm_random(&random) % (old / 16), bytes = at % 16 ? old + more : old - more;
+        size_t usable = tm_usable_size ? tm_usable_size(blocks[i].start) : 0;
+        blocks[i].start = tidemark_test_realloc(blocks[i].start, bytes);
+        blocks[i].bytes = bytes;
+        outcome.truth_allocated += counted(old, bytes, usable, tm_usable_size ? tm_usable_size(blocks[i].start) : 0);
+        if (at % 8)
+            continue;
+        char *other = tidemark_test_malloc(bytes);
+        outcome.truth_allocated += (double)bytes;
+        tidemark_test_free(other);
+    }
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        outcome.truth_live += (double)blocks[i].bytes;
+        outcome.truth_objects++;
+    }
+    outcome.sums = site_sums();
+    outcome.sums.live_bytes -= before.live_bytes;
+    outcome.sums.live_objects -= before.live_objects;
+    outcome.sums.live_variance -= before.live_variance;
+    outcome.sums.allocated_bytes -= before.allocated_bytes;
+    outcome.sums.freed_bytes -= before.freed_bytes;
+    CHECK_NEAR(outcome.sums.allocated_bytes - outcome.sums.freed_bytes, outcome.sums.live_bytes, 1e-6 * outcome.sums.allocated_bytes);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        tidemark_test_free(blocks[i].start);
+    CHECK(site_sums().live_samples == before.live_samples);
+    return outcome;
+}
+
+static void growing_blocks(void)
+{
+    static double live[REPLICATES], variance[REPLICATES], allocated[REPLICATES], objects[REPLICATES], unknown[REPLICATES];
+    struct outcome outcome = {0};
+    agent_on("period=65536", 1);
+    no_controller();
+    double truth_live = 0, truth_allocated = 0;
+    for (int i = 0; i < REPLICATES; i++) { /* the blocks differ by seed, so it is the difference that is judged */
+        outcome = replicate_growth((uint64_t)i);
+        truth_live += outcome.truth_live / REPLICATES;
+        truth_allocated += outcome.truth_allocated / REPLICATES;
+        live[i] = outcome.sums.live_bytes - outcome.truth_live;
+        variance[i] = outcome.sums.live_variance;
+        allocated[i] = outcome.sums.allocated_bytes - outcome.truth_allocated;
+        objects[i] = outcome.sums.live_objects;
+        unknown[i] = INFINITY;
+    }
+    for (int i = 0; i < REPLICATES; i++) {
+        live[i] += truth_live;
+        allocated[i] += truth_allocated;
+    }
+    judge(REPLICATES, live, variance, truth_live);
+    judge(REPLICATES, allocated, unknown, truth_allocated);
+    judge(REPLICATES, objects, unknown, outcome.truth_objects);
+}
+
+/* A text that grows to 1 MB, a few bytes at a time, is not sampled every time. */
+static void appending_takes_few_samples(void)
+{
+    agent_on("period=65536", 1);
+    no_controller();
+    char *text = tidemark_test_malloc(1000);
+    for (size_t bytes = 1000; bytes <= 1000000; bytes += 100)
+        text = tidemark_test_realloc(text, bytes);
+    if (tm_usable_size)
+        CHECK(tm_core.header->samples < 100);
+    CHECK_NEAR(site_sums().live_bytes, 1000000, 1000000 / 128);
+    tidemark_test_free(text);
+    CHECK(site_sums().live_samples == 0);
+}
+
 static void others_of_the_family(void)
 {
     agent_on("period=1", 3);
@@ -243,6 +339,8 @@ int main(void)
     RUN(thinned);
     RUN(sizes_that_churn);
     RUN(large_beside_small);
+    RUN(growing_blocks);
+    RUN(appending_takes_few_samples);
     RUN(others_of_the_family);
     RUN(failures_change_nothing);
     return end_tests();

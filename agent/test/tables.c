@@ -73,9 +73,12 @@ static void stale_entry_is_replaced(void)
     no_controller();
     void *block = tidemark_test_malloc(1000);
     lock();
-    struct tm_taken taken;
-    CHECK(tm_live_take(block, &taken));
-    tm_live_restore(&taken);
+    struct tm_sampled_block known, moved;
+    CHECK(tm_live_find(block, &known));
+    tm_live_move(&known, (char *)block + 4096, 1010, 1);
+    CHECK(!tm_is_sampled(block) && tm_live_find((char *)block + 4096, &moved));
+    tm_live_move(&moved, block, 1000, 1);
+    CHECK(tm_is_sampled(block));
     tm_unlock();
     /* freed where the agent did not see it, and the same address is handed out again */
     tm_own_thread.inside = 1, tm_own_thread.countdown = TM_HELD;

@@ -54,6 +54,8 @@ struct tm_real {
 };
 extern struct tm_real tm_real __attribute__((visibility("hidden")));
 
+/* Of the C library; NULL while its allocator is not the one behind ours, or not known. */
+extern size_t (*tm_usable_size)(void *) __attribute__((visibility("hidden")));
 /* Finds them all; idempotent, safe in any thread, allocates nothing. */
 void tm_resolve(void);
 /* Non-zero if malloc belongs to another allocator than the C library's. Its mappings then contain what we

@@ -76,22 +76,61 @@ TM_EXPORT void TM_ENTRY(free)(void *address)
     tm_real.free(address);
 }
 
-/* A realloc ends one allocation and begins another; a failed realloc does neither. */
+/* A realloc ends one allocation and begins another; a failed realloc does neither. But a program that appends to a large
+ * text a million times has not allocated it a million times. So whether a large block is sampled is decided anew
+ * only when its usable size leaves a step of an eighth of a power of two; within the step, its sample follows it.
+ * This depends on sizes alone, so the sums stay unbiased. */
+#define SMALLEST_STEPPED 8192u
+#define STEPS 3u       /* log2 of eighths */
+#define SMALL_STEPS 7u /* within which the figures may lag behind */
+
+/* Whether two usable sizes are in the same of 2^`parts` steps of a power of two. */
+static inline int is_same_step(size_t one, size_t other, unsigned parts)
+{
+    unsigned power = 63u - (unsigned)__builtin_clzll(one | SMALLEST_STEPPED);
+    return one >> (power - parts) == other >> (power - parts);
+}
+
+/* Not for another allocator's blocks: only of the C library's is it known what asking for their size costs. */
+static inline int is_stepped(const void *address, size_t bytes)
+{
+    return bytes >= SMALLEST_STEPPED && address && tm_usable_size;
+}
+
+static __attribute__((noinline)) void *stepped_realloc(void *address, size_t bytes, const void *caller)
+{
+    struct tm_sampled_block block;
+    int is_sampled = tm_maybe_sampled(address) && tm_realloc_begins(address, &block);
+    size_t before = tm_usable_size(address);
+    void *result = tm_real.realloc(address, bytes);
+    size_t after = result ? tm_usable_size(result) : before;
+    int is_kept = is_same_step(before, after, STEPS);
+    if (is_sampled && !is_kept)
+        tm_realloc_ended(&block);
+    else if (is_sampled && result)
+        tm_realloc_kept(&block, result, bytes, is_same_step(before, after, SMALL_STEPS));
+    if (!is_kept && tm_spend(bytes) && tm_enter(bytes))
+        settle(result, bytes, caller);
+    return result;
+}
+
 static __attribute__((noinline)) void *watched_realloc(void *address, size_t bytes, int spent, const void *caller)
 {
-    struct tm_taken taken;
-    uint32_t recording = address ? tm_take_for_realloc(address, &taken) : 0;
-    int sampled = spent && tm_enter(bytes);
+    struct tm_sampled_block block;
+    int is_sampled = tm_maybe_sampled(address) && tm_realloc_begins(address, &block);
+    int is_new_sampled = spent && tm_enter(bytes);
     void *result = tm_real.realloc(address, bytes);
-    if (recording)
-        tm_settle_realloc(&taken, result != NULL || bytes == 0, recording);
-    if (sampled)
+    if (is_sampled && (result || bytes == 0))
+        tm_realloc_ended(&block);
+    if (is_new_sampled)
         settle(result, bytes, caller);
     return result;
 }
 
 static inline void *any_realloc(void *address, size_t bytes, const void *caller)
 {
+    if (TM_UNLIKELY(is_stepped(address, bytes)))
+        return stepped_realloc(address, bytes, caller);
     int spent = tm_spend(bytes);
     if (TM_UNLIKELY(spent || tm_maybe_sampled(address)))
         return watched_realloc(address, bytes, spent, caller);

@@ -32,6 +32,7 @@ static uint8_t filter_counts[TM_FILTER_SLOTS] TM_WIPED;
 static uint64_t index_entries[INDEX_SIZE] TM_WIPED;
 static uint16_t free_slots[TM_LIVE_COUNT] TM_WIPED;
 static uint16_t kinds[TM_LIVE_COUNT] TM_WIPED; /* of period/churn.c, by slot */
+static uint32_t generations[TM_LIVE_COUNT] TM_WIPED; /* (atomic) how many samples have ended in each slot */
 _Static_assert(TM_KINDS <= UINT16_MAX, "kinds");
 
 /* ---- index --------------------------------------------------------------------------- */
@@ -229,6 +230,7 @@ static int drop(uint32_t slot, struct tm_live *copy)
     *copy = *record;
     struct tm_live empty = {0};
     write_record(slot, &empty);
+    __atomic_store_n(&generations[slot], generations[slot] + 1, __ATOMIC_RELAXED);
     if (copy->site >= tm_core.rooms[TM_SECTION_SITES].count)
         return 0; /* the slot is not used again */
     free_slots[tm_core.free_slot_count++] = (uint16_t)slot;
@@ -244,83 +246,99 @@ uint32_t tm_live_insert(const struct tm_live *values, uint32_t kind, int indexed
     return add(values, kind, indexed);
 }
 
-/* Removes the entry of an address; the caller updates its site's figures. */
-static int take(const void *address, struct tm_taken *taken)
+static uint64_t lifetime_of(const struct tm_live *ended, uint64_t now_ms)
+{
+    return now_ms > ended->birth_ms ? now_ms - ended->birth_ms : 0;
+}
+
+/* Empties a slot whose block was freed; returns its bytes. */
+static uint64_t end(uint32_t slot, uint64_t now_ms)
+{
+    struct tm_live ended;
+    if (!drop(slot, &ended))
+        return 0;
+    tm_site_freed(ended.site, weight_of(&ended), lifetime_of(&ended, now_ms));
+    tm_churn_ended(ended.weight_bytes, kinds[slot]);
+    tm_core.header->frees_seen++;
+    return ended.bytes;
+}
+
+uint64_t tm_live_free(const void *address, uint64_t now_ms)
 {
     uint32_t at = tm_core.index_bits ? search((uintptr_t)address, tm_core.index_bits) : TM_NONE;
     if (at == TM_NONE)
         return 0;
     uint32_t slot = load_entry(at) & 0xffff;
-    taken->kind = kinds[slot];
     index_remove(at);
     filter_remove((uintptr_t)address);
-    return drop(slot, &taken->record) && taken->record.address == (uintptr_t)address;
+    return end(slot, now_ms);
 }
 
-int tm_live_take(const void *address, struct tm_taken *taken)
+/* ---- blocks that a realloc may move ----------------------------------------------------------- */
+
+int tm_live_find(const void *address, struct tm_sampled_block *block)
 {
-    if (!take(address, taken))
+    uint32_t slot = tm_live_slot(address);
+    if (slot >= TM_LIVE_COUNT)
         return 0;
-    tm_site_removed(taken->record.site, weight_of(&taken->record));
+    block->address = address;
+    block->slot = slot;
+    block->generation = __atomic_load_n(&generations[slot], __ATOMIC_RELAXED);
+    block->recording = __atomic_load_n(&tm_core.incarnation, __ATOMIC_RELAXED);
     return 1;
 }
 
-static uint64_t lifetime_of(const struct tm_live *taken, uint64_t now_ms)
+static int is_live(const struct tm_sampled_block *block)
 {
-    return now_ms > taken->birth_ms ? now_ms - taken->birth_ms : 0;
+    return block->recording == tm_core.incarnation && block->generation == generations[block->slot];
 }
 
-static void count_end(const struct tm_live *ended, uint32_t kind)
+void tm_live_end(const struct tm_sampled_block *block, uint64_t now_ms)
 {
-    tm_churn_ended(ended->weight_bytes, kind);
-    tm_core.header->frees_seen++;
+    if (is_live(block))
+        tm_live_free(block->address, now_ms);
 }
 
-void tm_live_end(const struct tm_taken *taken, uint64_t now_ms)
+void tm_live_move(const struct tm_sampled_block *block, const void *address, uint64_t bytes, uint64_t now_ms)
 {
-    const struct tm_live *ended = &taken->record;
-    tm_site_ended(ended->site, weight_of(ended), lifetime_of(ended, now_ms));
-    count_end(ended, taken->kind);
+    const struct tm_live *record = tm_at(TM_SECTION_LIVE, block->slot);
+    if (!is_live(block) || record->site >= tm_core.rooms[TM_SECTION_SITES].count)
+        return;
+    if (address != block->address) {
+        uint32_t at = search((uintptr_t)block->address, tm_core.index_bits);
+        if (at == TM_NONE)
+            return;
+        index_remove(at);
+        filter_remove((uintptr_t)block->address);
+        if (tm_maybe_sampled(address))
+            tm_live_free(address, now_ms); /* freed where we could not see it */
+        index_put((uintptr_t)address, block->slot);
+        filter_add((uintptr_t)address);
+    }
+    struct tm_live changed = *record;
+    changed.address = (uintptr_t)address;
+    changed.bytes = bytes;
+    struct tm_weight before = weight_of(record);
+    write_record(block->slot, &changed);
+    tm_site_grown(changed.site, before, weight_of(&changed), now_ms);
 }
 
-uint64_t tm_live_free(const void *address, uint64_t now_ms)
-{
-    struct tm_taken taken;
-    if (!take(address, &taken))
-        return 0;
-    const struct tm_live *freed = &taken.record;
-    tm_site_freed(freed->site, weight_of(freed), lifetime_of(freed, now_ms));
-    count_end(freed, taken.kind);
-    return freed->bytes;
-}
-
-void tm_live_restore(const struct tm_taken *taken)
-{
-    const struct tm_live *restored = &taken->record;
-    if (add(restored, taken->kind, 1) == TM_NONE)
-        tm_core.header->samples_lost++;
-    else
-        tm_site_restored(restored->site, weight_of(restored));
-}
+/* ---- mappings ------------------------------------------------------------------------------------ */
 
 void tm_live_resize(uint32_t slot, uint64_t bytes, uint64_t now_ms)
 {
     struct tm_live *record = tm_at(TM_SECTION_LIVE, slot);
     if (record->address == 0 || record->site >= tm_core.rooms[TM_SECTION_SITES].count)
         return;
-    struct tm_live changed = *record;
     if (bytes == 0) {
-        if (drop(slot, &changed)) {
-            tm_site_freed(changed.site, weight_of(&changed), lifetime_of(&changed, now_ms));
-            count_end(&changed, kinds[slot]);
-        }
+        end(slot, now_ms);
         return;
     }
-    struct tm_weight before = weight_of(&changed);
+    struct tm_live changed = *record;
+    struct tm_weight before = weight_of(record);
     changed.bytes = bytes;
-    struct tm_weight after = weight_of(&changed);
     write_record(slot, &changed);
-    tm_site_changed(changed.site, before, after);
+    tm_site_changed(changed.site, before, weight_of(&changed));
 }
 
 /* ---- thinning ----------------------------------------------------------------------------------- */

@@ -33,17 +33,19 @@ int tm_is_sampled(const void *address);
  * `kind`: of period/churn.c, to which its end is reported. `indexed`: its end is found by its address, which does not
  * apply to mappings. */
 uint32_t tm_live_insert(const struct tm_live *values, uint32_t kind, int indexed);
-/* A sample that was removed: it ends, or is restored. */
-struct tm_taken {
-    struct tm_live record;
-    uint32_t kind;
-};
-/* (locked) Removes the sample at an address, and copies it to `taken`. */
-int tm_live_take(const void *address, struct tm_taken *taken);
-void tm_live_end(const struct tm_taken *taken, uint64_t now_ms);
 /* (locked) Removes the sample at an address, if there is one, and counts its end; returns its bytes. */
 uint64_t tm_live_free(const void *address, uint64_t now_ms);
-void tm_live_restore(const struct tm_taken *taken);
+/* Lock-free: the sample of a block that a realloc may move. While it does, another thread may be given the block's address and
+ * even end its sample, so the block is known by its slot and generation. */
+struct tm_sampled_block {
+    const void *address;
+    uint32_t slot, generation, recording;
+};
+/* 0: none. */
+int tm_live_find(const void *address, struct tm_sampled_block *block);
+/* (locked) If it is still live: it ends; it is at another address and has other bytes. */
+void tm_live_end(const struct tm_sampled_block *block, uint64_t now_ms);
+void tm_live_move(const struct tm_sampled_block *block, const void *address, uint64_t bytes, uint64_t now_ms);
 /* (locked) The sample of a mapping: how much of it is mapped now; 0 ends the sample. */
 void tm_live_resize(uint32_t slot, uint64_t bytes, uint64_t now_ms);
 /* (locked) Raises the period and thins the live samples to match. */

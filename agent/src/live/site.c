@@ -161,38 +161,36 @@ static struct tm_weight less(struct tm_weight one, struct tm_weight other)
 
 static const struct tm_weight nothing;
 
-static void add_allocated(struct tm_site *record, struct tm_weight weight, uint64_t now_ms)
+static void add_allocated(struct tm_site *record, unsigned samples, struct tm_weight weight, uint64_t now_ms)
 {
     record->allocated_bytes += weight.bytes;
     record->allocated_objects += weight.objects;
     record->allocated_variance += weight.variance;
-    record->allocated_samples++;
+    record->allocated_samples += samples;
     record->last_ms = now_ms;
+}
+
+static void add_allocated_memory(struct tm_site *record, unsigned samples, struct tm_weight weight, uint64_t now_ms)
+{
+    add_allocated(record, samples, weight, now_ms);
+    if (is_memory(record)) {
+        tm_core.header->allocated_bytes += weight.bytes;
+        tm_core.header->allocated_objects += weight.objects;
+    }
 }
 
 void tm_site_sampled(uint32_t site, struct tm_weight weight, uint64_t now_ms)
 {
     struct tm_site *record = begin(site);
-    add_allocated(record, weight, now_ms);
+    add_allocated_memory(record, 1, weight, now_ms);
     add_live(record, +1, weight);
     end(record, site);
-    if (!is_memory(record))
-        return;
-    tm_core.header->allocated_bytes += weight.bytes;
-    tm_core.header->allocated_objects += weight.objects;
 }
 
 void tm_site_copied(uint32_t site, struct tm_weight weight, uint64_t now_ms)
 {
     struct tm_site *record = begin(site);
-    add_allocated(record, weight, now_ms);
-    end(record, site);
-}
-
-void tm_site_restored(uint32_t site, struct tm_weight weight)
-{
-    struct tm_site *record = begin(site);
-    add_live(record, +1, weight);
+    add_allocated(record, 1, weight, now_ms);
     end(record, site);
 }
 
@@ -210,27 +208,28 @@ void tm_site_changed(uint32_t site, struct tm_weight before, struct tm_weight af
     end(record, site);
 }
 
-static void add_ended(struct tm_site *record, struct tm_weight weight, uint64_t lifetime_ms)
+void tm_site_grown(uint32_t site, struct tm_weight before, struct tm_weight after, uint64_t now_ms)
 {
-    unsigned bucket = lifetime_ms ? 64u - (unsigned)__builtin_clzll(lifetime_ms) : 0;
-    if (bucket >= TM_LIFETIME_BUCKETS)
-        bucket = TM_LIFETIME_BUCKETS - 1;
-    record->lifetimes[bucket] += (float)weight.objects;
-    record->freed_bytes += weight.bytes;
-}
-
-void tm_site_ended(uint32_t site, struct tm_weight weight, uint64_t lifetime_ms)
-{
+    struct tm_weight change = less(after, before);
     struct tm_site *record = begin(site);
-    add_ended(record, weight, lifetime_ms);
+    add_live(record, 0, change);
+    if (change.bytes > 0)
+        add_allocated_memory(record, 0, change, now_ms);
+    else
+        record->freed_bytes -= change.bytes;
     end(record, site);
+    tm_check_peak(now_ms);
 }
 
 void tm_site_freed(uint32_t site, struct tm_weight weight, uint64_t lifetime_ms)
 {
     struct tm_site *record = begin(site);
     add_live(record, -1, less(nothing, weight));
-    add_ended(record, weight, lifetime_ms);
+    unsigned bucket = lifetime_ms ? 64u - (unsigned)__builtin_clzll(lifetime_ms) : 0;
+    if (bucket >= TM_LIFETIME_BUCKETS)
+        bucket = TM_LIFETIME_BUCKETS - 1;
+    record->lifetimes[bucket] += (float)weight.objects;
+    record->freed_bytes += weight.bytes;
     end(record, site);
 }
 

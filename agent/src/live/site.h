@@ -15,14 +15,13 @@ struct tm_weight tm_weigh(uint64_t weight_bytes, uint64_t bytes, double period);
 void tm_site_sampled(uint32_t site, struct tm_weight weight, uint64_t now_ms);
 /* A sampled copy: counted among the allocated figures of a site of TM_DOMAIN_COPIES. */
 void tm_site_copied(uint32_t site, struct tm_weight weight, uint64_t now_ms);
-/* A sample is no longer live: it was removed (and may be restored), it ended after it was removed, or both at
- * once (freed). */
+/* A sample is no longer live: it was thinned out, or its block was freed. */
 void tm_site_removed(uint32_t site, struct tm_weight weight);
-void tm_site_restored(uint32_t site, struct tm_weight weight);
-void tm_site_ended(uint32_t site, struct tm_weight weight, uint64_t lifetime_ms);
 void tm_site_freed(uint32_t site, struct tm_weight weight, uint64_t lifetime_ms);
 /* The weight of a live sample changes. */
 void tm_site_changed(uint32_t site, struct tm_weight before, struct tm_weight after);
+/* The same for a block that has grown or shrunk: the difference was allocated or freed. */
+void tm_site_grown(uint32_t site, struct tm_weight before, struct tm_weight after, uint64_t now_ms);
 void tm_check_peak(uint64_t now_ms);
 
 #endif

@@ -57,15 +57,14 @@ static uint32_t references(const char *object)
 
 static void end_unless_used(const char *name, uint32_t places)
 {
-    struct tm_taken taken;
     uint32_t slot = tm_live_slot(name);
     if (slot >= tm_core.rooms[TM_SECTION_LIVE].count)
         return;
     /* It has a record, so its block has not been freed and may be read. */
     const struct tm_live *record = tm_at(TM_SECTION_LIVE, slot);
     if (record->bytes >= tm_python.layout.unicode_ascii_size && tm_type_of(name) == tm_python.unicode_type &&
-        references(name) == places && tm_live_take(name, &taken))
-        tm_live_end(&taken, taken.record.birth_ms);
+        references(name) == places)
+        tm_live_free(name, record->birth_ms);
 }
 
 void tm_python_end_cached_names(uint64_t now_ms)

@@ -102,9 +102,8 @@ int tm_quiet(void)
     return 0;
 }
 
-void tm_mark_ended(const void *address)
+void tm_mark_ended(uint32_t slot)
 {
-    uint32_t slot = tm_live_slot(address);
     if (slot < TM_LIVE_COUNT)
         __atomic_fetch_or(&ended[slot / 8], (uint8_t)(1u << slot % 8), __ATOMIC_RELAXED);
 }

@@ -47,7 +47,7 @@ __attribute__((noinline)) void tm_sampled_free(const void *address)
     int saved = errno;
     tm_part(TM_PART_ENTRY);
     if (!tm_own_thread.inside && tm_quiet()) {
-        tm_mark_ended(address);
+        tm_mark_ended(tm_live_slot(address));
     } else if (tm_own_thread.inside || !tm_lock()) {
         leave_pending(address);
     } else {
@@ -72,33 +72,30 @@ void tm_forget(const void *address)
         tm_sampled_free(address);
 }
 
-uint32_t tm_take_for_realloc(const void *address, struct tm_taken *taken)
+int tm_realloc_begins(const void *address, struct tm_sampled_block *block)
 {
-    if (!tm_maybe_sampled(address) || !tm_armed() || !tm_is_sampled(address) || tm_own_thread.inside)
-        return 0;
+    return tm_armed() && !tm_own_thread.inside && tm_live_find(address, block);
+}
+
+void tm_realloc_ended(const struct tm_sampled_block *block)
+{
     int saved = errno;
-    uint32_t recording = 0;
     if (tm_quiet()) {
-        tm_mark_ended(address);
+        tm_mark_ended(block->slot);
     } else if (tm_lock()) {
-        if (tm_live_take(address, taken))
-            recording = tm_core.incarnation;
+        tm_live_end(block, tm_now_ms());
         tm_unlock();
     }
     errno = saved;
-    return recording;
 }
 
-void tm_settle_realloc(const struct tm_taken *taken, int moved, uint32_t recording)
+void tm_realloc_kept(const struct tm_sampled_block *block, const void *address, size_t bytes, int is_little)
 {
+    if (is_little && address == block->address && !tm_is_fixed())
+        return;
     int saved = errno;
-    if (tm_lock()) {
-        if (recording == tm_core.incarnation) { /* otherwise the recording that it belonged to has ended */
-            if (moved)
-                tm_live_end(taken, tm_now_ms());
-            else
-                tm_live_restore(taken);
-        }
+    if (!tm_quiet() && tm_lock()) {
+        tm_live_move(block, address, bytes, tm_now_ms());
         tm_unlock();
     }
     errno = saved;

@@ -7,8 +7,6 @@
 
 #include "core/core.h"
 
-struct tm_taken; /* live/live.h */
-
 /* ---- sample.c --------------------------------------------------------------------- */
 
 /* Begins the slow path for an allocation of `bytes` for which tm_spend() returned 1.
@@ -40,9 +38,13 @@ static inline int tm_covered(void)
 void tm_forget(const void *address);
 /* Not locked: a sampled address is about to be freed. */
 void tm_sampled_free(const void *address);
-/* Removes the sample for a realloc that may fail. Not 0: `taken` holds it; the value identifies the recording. */
-uint32_t tm_take_for_realloc(const void *address, struct tm_taken *taken);
-void tm_settle_realloc(const struct tm_taken *taken, int moved, uint32_t recording);
+struct tm_sampled_block; /* live/live.h */
+/* Not 0: a sampled block is about to be reallocated. If that succeeds, call one of the others. */
+int tm_realloc_begins(const void *address, struct tm_sampled_block *block);
+/* The realloc ended the block, and began another. */
+void tm_realloc_ended(const struct tm_sampled_block *block);
+/* It is the same block, now at `address`, of `bytes`. `is_little`: the change is not worth a lock. */
+void tm_realloc_kept(const struct tm_sampled_block *block, const void *address, size_t bytes, int is_little);
 /* (locked) Ends the samples whose frees could not wait for the lock. */
 void tm_drain_pending(void);
 
@@ -55,7 +57,7 @@ void tm_copied(size_t bytes, const void *return_address);
 
 /* Non-zero while the interpreter is being finalized: no sample is taken, and frees are only marked. Not locked. */
 int tm_quiet(void);
-/* Lock-free: this sampled address is about to be freed. */
-void tm_mark_ended(const void *address);
+/* Lock-free: the sampled block of a slot of the live table has ended, or is about to. */
+void tm_mark_ended(uint32_t slot);
 
 #endif
