@@ -184,7 +184,7 @@ static void raise_period(void)
 }
 static void large_beside_small(void) { judge_mix(REPLICATES, 4096, 15000, around_4096, 8, NULL, raise_period); }
 
-/* What a realloc that made a block of `bytes` counts as allocated: the whole block if it was decided anew whether it is
+/* What a realloc that made a block of `bytes` counts as allocated: the whole block if it was decided again whether it is
  * sampled, otherwise what it has grown by. `usable`: before and after. */
 static double counted(size_t before, size_t bytes, size_t usable_before, size_t usable)
 {
@@ -265,17 +265,30 @@ static void growing_blocks(void)
     judge(REPLICATES, objects, unknown, outcome.truth_objects);
 }
 
+static char *grown_text(void)
+{
+    char *text = tidemark_test_malloc(1000);
+    for (size_t bytes = 1000; bytes <= 1000000; bytes += 100)
+        text = tidemark_test_realloc(text, bytes);
+    return text;
+}
+
 /* A text that grows to 1 MB, a few bytes at a time, is not sampled every time. */
 static void appending_takes_few_samples(void)
 {
     agent_on("period=65536", 1);
     no_controller();
-    char *text = tidemark_test_malloc(1000);
-    for (size_t bytes = 1000; bytes <= 1000000; bytes += 100)
-        text = tidemark_test_realloc(text, bytes);
+    char *text = grown_text();
     if (tm_usable_size)
         CHECK(tm_core.header->samples < 100);
     CHECK_NEAR(site_sums().live_bytes, 1000000, 1000000 / 128);
+    tidemark_test_free(text);
+    CHECK(site_sums().live_samples == 0);
+    void *hook = text;
+    tm_realloc_hook = &hook;
+    text = grown_text();
+    CHECK(tm_core.header->samples > 5000); /* sizes are not asked for */
+    tm_realloc_hook = NULL;
     tidemark_test_free(text);
     CHECK(site_sums().live_samples == 0);
 }

@@ -54,8 +54,10 @@ struct tm_real {
 };
 extern struct tm_real tm_real __attribute__((visibility("hidden")));
 
-/* Of the C library; NULL while its allocator is not the one behind ours, or not known. */
+/* Of the C library; NULL while its allocator is not the one behind ours, or not known. While its `__realloc_hook` is set
+ * (glibc before 2.34: mcheck), blocks begin elsewhere, and their size must not be asked for. */
 extern size_t (*tm_usable_size)(void *) __attribute__((visibility("hidden")));
+extern void *const *tm_realloc_hook __attribute__((visibility("hidden")));
 /* Finds them all; idempotent, safe in any thread, allocates nothing. */
 void tm_resolve(void);
 /* Non-zero if malloc belongs to another allocator than the C library's. Its mappings then contain what we

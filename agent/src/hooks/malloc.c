@@ -77,7 +77,7 @@ TM_EXPORT void TM_ENTRY(free)(void *address)
 }
 
 /* A realloc ends one allocation and begins another; a failed realloc does neither. But a program that appends to a large
- * text a million times has not allocated it a million times. So whether a large block is sampled is decided anew
+ * text a million times has not allocated it a million times. So whether a large block is sampled is decided again
  * only when its usable size leaves a step of an eighth of a power of two; within the step, its sample follows it.
  * This depends on sizes alone, so the sums stay unbiased. */
 #define SMALLEST_STEPPED 8192u
@@ -94,7 +94,7 @@ static inline int is_same_step(size_t one, size_t other, unsigned parts)
 /* Not for another allocator's blocks: only of the C library's is it known what asking for their size costs. */
 static inline int is_stepped(const void *address, size_t bytes)
 {
-    return bytes >= SMALLEST_STEPPED && address && tm_usable_size;
+    return bytes >= SMALLEST_STEPPED && address && tm_usable_size && !(tm_realloc_hook && *tm_realloc_hook);
 }
 
 static __attribute__((noinline)) void *stepped_realloc(void *address, size_t bytes, const void *caller)

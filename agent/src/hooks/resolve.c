@@ -78,7 +78,7 @@ _Static_assert(sizeof(struct tm_real) == NAME_COUNT * sizeof(void *), "one name 
 /* The first definitions among some objects. */
 struct definitions {
     void *found[NAME_COUNT];
-    void *dlsym, *usable_size;
+    void *dlsym, *usable_size, *realloc_hook;
     uintptr_t malloc_start, malloc_end;
     int malloc_in_libc;
     int libc; /* the C library is one of them */
@@ -91,6 +91,7 @@ struct search {
 
 void *(*tm_real_dlsym)(void *, const char *) __attribute__((visibility("hidden")));
 size_t (*tm_usable_size)(void *);
+void *const *tm_realloc_hook;
 static uintptr_t foreign_start, foreign_end;
 static int hidden_behind_other, is_late;
 
@@ -113,6 +114,7 @@ static int search_object(const struct tm_object *object, void *data)
         definitions->malloc_end = object->end;
         definitions->malloc_in_libc = is_libc;
         definitions->usable_size = is_libc ? tm_object_symbol(object, "malloc_usable_size") : NULL;
+        definitions->realloc_hook = is_libc ? tm_object_symbol(object, "__realloc_hook") : NULL;
     }
     if (!definitions->dlsym)
         definitions->dlsym = tm_object_symbol(object, "dlsym");
@@ -132,6 +134,7 @@ void tm_resolve(void)
         if (behind->found[i])
             __atomic_store_n(&real[i], behind->found[i], __ATOMIC_RELEASE);
     __atomic_store_n((void **)&tm_real_dlsym, behind->dlsym, __ATOMIC_RELEASE);
+    __atomic_store_n(&tm_realloc_hook, behind->realloc_hook, __ATOMIC_RELEASE);
     __atomic_store_n((void **)&tm_usable_size, behind->usable_size, __ATOMIC_RELEASE);
     if (!behind->malloc_in_libc) {
         foreign_start = behind->malloc_start;

@@ -9,6 +9,7 @@ import type { HolderJson, VerdictKind } from "../../model/documents/diagnosis_do
 import { handlesSite } from "../../model/profile/lookup_sites.js";
 import type { Evidence, HolderEvidence } from "../evidence/evidence.js";
 import type { Observations } from "../evidence/observations.js";
+import type { SiteHistory } from "../sites/site_history.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { siteOfType } from "../sites/type_site.js";
 
@@ -44,7 +45,7 @@ const OF_HANDLES: ReadonlySet<VerdictKind> = new Set(["handle-leak", "file-growt
 /** null if no holder was found. */
 export function namedHolder(
   observations: Observations,
-  { site }: SiteJudgement,
+  site: SiteHistory,
   kind: VerdictKind,
 ): HolderJson | null {
   const { holders = [], sites } = observations.evidence;

@@ -46,6 +46,8 @@ const FALLING = 0.6;
 const LEAST_CONSUMED = 0.1;
 /** Largest share of a backlog's live bytes that may be older than its oldest item. */
 const MOST_OLDER = 0.1;
+/** Least rise of the number of live objects, as a part of the rise of their bytes; containers that are reallocated become larger, not more. */
+const LEAST_MORE_OBJECTS = 0.5;
 /** Least ratio of the waiting time at the end to that at half time. */
 const WAITS_LONGER = 1.25;
 
@@ -91,15 +93,31 @@ function growingBy(backlog: Backlog, slope: number): Backlog {
   return consumedSlope > 0 ? { ...backlog, consumedSlope } : backlog;
 }
 
-function backlogOf(
-  { liveBytes, allocatedBytes, cohortBytes }: SiteHistory,
-  { snapshotTimes, cohorts }: SiteHistories,
-  startMs: TimeMs,
-): Backlog | null {
+/** The snapshots at the middle and at the end of the window. */
+function secondHalf({ snapshotTimes }: SiteHistories, startMs: TimeMs): [number, number] {
   const last = snapshotTimes.length - 1;
   const middle = snapshotTimes.findIndex(
     (time) => time >= startMs + ((snapshotTimes[last] ?? 0) - startMs) / 2,
   );
+  return [middle, last];
+}
+
+/** Whether a site's blocks became larger, not more: containers that are reallocated as they grow. */
+export function isReallocated(
+  { liveBytes, objects }: SiteHistory,
+  histories: SiteHistories,
+  startMs: TimeMs,
+): boolean {
+  const [middle, last] = secondHalf(histories, startMs);
+  const before = objects[middle] ?? 0;
+  const riseOf = (values: Float64Array) => (values[last] ?? 0) / (values[middle] ?? 0) - 1;
+  return before > 0 && riseOf(objects) < LEAST_MORE_OBJECTS * riseOf(liveBytes);
+}
+
+function backlogOf(site: SiteHistory, histories: SiteHistories, startMs: TimeMs): Backlog | null {
+  const { liveBytes, allocatedBytes, cohortBytes } = site;
+  const { snapshotTimes, cohorts } = histories;
+  const [middle, last] = secondHalf(histories, startMs);
   const spanMs = (snapshotTimes[last] ?? 0) - (snapshotTimes[middle] ?? 0);
   if (middle < 1 || middle >= last || spanMs <= 0) {
     return null;
@@ -116,6 +134,7 @@ function backlogOf(
     0,
   );
   const isQueue =
+    !isReallocated(site, histories, startMs) &&
     consumed >= LEAST_CONSUMED * produced &&
     older <= MOST_OLDER * (liveBytes[last] ?? 0) &&
     waitingMs >= WAITS_LONGER * waitedMs;

@@ -6,6 +6,7 @@ import type {
 } from "../../model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import { baseName } from "../../model/profile/frame_text.js";
+import { haveContainersGrown, objectsOfEntry } from "../causes/growing_containers.js";
 import { growingHandles } from "../causes/growing_handles.js";
 import { handleSuspect, namedHolder } from "../causes/named_holder.js";
 import { type Unranked, withPutter } from "../causes/putters.js";
@@ -172,7 +173,7 @@ function callsPutter(
   suspect: SiteJudgement,
   kind: VerdictKind,
 ): boolean {
-  const holder = namedHolder(observations, suspect, kind);
+  const holder = namedHolder(observations, suspect.site, kind);
   const found = observations.evidence.holders?.find((one) => one.holder === holder);
   const maker = headlineOf(suspect.site)?.function;
   return holder !== null && maker !== undefined && (found?.callers.includes(maker) ?? false);
@@ -206,6 +207,8 @@ function factsOf(
       domain: site.domain,
       liveBytes: site.liveBytes.at(-1) ?? 0,
     }),
+    objectsOfEntry: objectsOfEntry(observations, site, holder),
+    containersGrow: holder !== null && haveContainersGrown(observations, holder),
     ...(handles === undefined ? {} : { handles }),
   };
 }
@@ -242,7 +245,7 @@ function suspectJson(
   const sampled = site.liveBytes.length > 0;
   const histories = site.domain === "files" ? evidence.mappings : evidence.sites;
   const times = histories?.snapshotTimes ?? evidence.census?.timesMs ?? [];
-  const holder = namedHolder(observations, suspect, kind);
+  const holder = namedHolder(observations, site, kind);
   const kept = accused.reduce((sum, { slope }) => sum + slope, 0);
   const isOfGrowth = kind !== "copy-on-write" && site.domain !== "files";
   const all = isOfGrowth ? growthShown(total, kept) : kept;

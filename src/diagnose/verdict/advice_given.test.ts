@@ -1,5 +1,6 @@
 /** The advice of whole verdicts: which facts of the evidence choose it. */
 import { expect, test } from "vitest";
+import { present } from "../../model/base/present.js";
 import { evidenceOf } from "../evidence/evidence.fixture.js";
 import type { Evidence } from "../evidence/evidence.js";
 import { diagnose } from "./verdict.js";
@@ -53,4 +54,19 @@ test("a program that has ended is recorded again, not watched", () => {
   expect(advice?.text).toMatch(
     /^The program has ended\. Record it again, for \d+ min or more: tidemark run app\.py 'two words'$/,
   );
+});
+
+test("lists in a dict that grow are bounded, not the dict", () => {
+  const kept =
+    "anonRssBytes 40 + 1.2/s\nsite make keeps 1/s\nsite record keeps 0.2/s\n" +
+    "holder make held=40 path=__main__>history type=dict entries=50 putter=record\n";
+  expect(given(evidenceOf(kept))).toContain("TM-A002");
+  const evidence = evidenceOf(kept);
+  const buffers = present(evidence.sites?.sites.find(({ key }) => key.endsWith(" record")));
+  buffers.objects.fill(50);
+  expect(given(evidence)).toContain("TM-A028");
+  expect(given(evidence)).not.toContain("TM-A002");
+  // One block that is reallocated is the holder's own.
+  buffers.objects.fill(1);
+  expect(given(evidence)).toContain("TM-A002");
 });

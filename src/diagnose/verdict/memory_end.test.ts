@@ -19,11 +19,16 @@ const killed = (text: string, pid = 42) =>
 
 test("a steady program that was killed: what used its memory, and no advice to watch it", () => {
   const { verdict, suspects, advice, growth } = killed(
-    "anonRssBytes 340\nsite load fills 300 by 2s\nsite parse churns 5",
+    "anonRssBytes 340\nsite load fills 300 by 2s\nsite parse churns 5\n" +
+      "holder load held=40 path=app>table type=dict entries=900 at=4s",
   );
   expect(verdict.kind).toBe("out-of-memory");
   expect(verdict.summary).toMatch(/^The program was killed\. load .*300 MiB/);
-  expect(suspects[0]).toMatchObject({ atEnd: true, stack: [{ function: "load" }] });
+  expect(suspects[0]).toMatchObject({
+    atEnd: true,
+    stack: [{ function: "load" }],
+    holder: { path: ["app", "table"], entries: 900 },
+  });
   expect(advice.map(({ text }) => text).join()).toMatch(/Raise the limit to 600 MiB/);
   expect(JSON.stringify({ verdict, advice })).not.toMatch(/PID|would settle/);
   expect(growth.msToLimit).toBe(0);

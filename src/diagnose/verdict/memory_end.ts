@@ -11,6 +11,7 @@ import {
   type SuspectJson,
 } from "../../model/documents/diagnosis_document.js";
 import { ownFrame } from "../../model/documents/own_code.js";
+import { namedHolder } from "../causes/named_holder.js";
 import type { Evidence, MemoryEndEvidence } from "../evidence/evidence.js";
 import type { Observations } from "../evidence/observations.js";
 import type { SiteHistory } from "../sites/site_history.js";
@@ -42,7 +43,10 @@ export function withMemoryEnd(document: DiagnosisJson, observations: Observation
   const { kind } = document.verdict;
   const stands =
     callsForAction(kind) && (document.suspects.length === 0 || accused >= FAIR_SHARE * total);
-  const filled = sites.map(({ site, bytes }, i) => suspectOf(document, site, bytes, total, i + 1));
+  const filled = sites.map(({ site, bytes }, i) => ({
+    ...suspectOf(document, site, bytes, total, i + 1),
+    ...holderOf(observations, site),
+  }));
   const suspects = stands && document.suspects.length > 0 ? document.suspects : filled;
   const summary = stands
     ? `${end.sentence} ${document.verdict.summary}`
@@ -122,6 +126,11 @@ function suspectOf(
     ...(site.type === undefined ? {} : { type: site.type }),
     advice: [],
   };
+}
+
+function holderOf(observations: Observations, site: SiteHistory): Pick<SuspectJson, "holder"> {
+  const holder = namedHolder(observations, site, "out-of-memory");
+  return holder === null ? {} : { holder };
 }
 
 function filledSentence(suspects: readonly SuspectJson[]): string {

@@ -262,3 +262,16 @@ test.each([
 ])("the name of %s", (path, name) => {
   expect(nameOf({ path: path.split(" > ") })).toBe(name);
 });
+
+test("entries that hold many objects each may be what grows", () => {
+  const holder = held("module app > cache: dict", { entries: 40 });
+  expect(first({ holder, objectsOfEntry: 20 })).toBe(
+    "Bound app.cache: evict the oldest entry, or let entries expire.",
+  );
+  expect(first({ holder, objectsOfEntry: 4700.4 })).toMatch(
+    / Its 40 entries held about 4,700 objects each when they were counted: if the entries are what grows, bound those\.$/,
+  );
+  expect(ids({ holder, containersGrow: true })).toEqual(["TM-A028"]);
+  const queue = held("module app > jobs > .queue: collections.deque");
+  expect(ids({ holder: queue, containersGrow: true })).toEqual(["TM-A006"]);
+});

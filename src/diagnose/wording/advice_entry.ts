@@ -15,6 +15,10 @@ export interface AdviceFacts {
   readonly added?: ReadonlyMap<string, number>;
   /** Whether a library allocated the memory for the holder, which is one object. */
   readonly isOfOneObject?: boolean;
+  /** Whether it is the containers in the holder that grow, more than the holder. */
+  readonly containersGrow?: boolean;
+  /** How many of the suspect's objects each entry of the holder held when it was counted. */
+  readonly objectsOfEntry?: number;
   /** For handles: which of them accumulate. */
   readonly handles?: Handles;
 }

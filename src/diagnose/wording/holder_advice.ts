@@ -1,4 +1,5 @@
 /** Advice about what holds Python objects: what fits a queue or a registry of listeners does not fit a history. */
+import { formatCount, formatExactCount } from "../../model/base/numbers.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { Advice, AdviceFacts } from "./advice_entry.js";
 import { LRU_CACHE } from "./holder_name.js";
@@ -51,6 +52,13 @@ const UNNAMED = /\[.*\]$|^each of |^field of /;
 function nameSteps(path: readonly string[]): readonly string[] {
   const named = path.findLastIndex((step) => !UNNAMED.test(step));
   return path.slice(Math.max(0, named));
+}
+/** An entry with fewer objects is rather a record than a container. */
+const MANY_OF_ENTRY = 100;
+function ifEntriesGrow({ holder, objectsOfEntry = 0 }: AdviceFacts): string {
+  return holder !== null && objectsOfEntry >= MANY_OF_ENTRY
+    ? ` Its ${formatExactCount(holder.entries)} entries held about ${formatCount(Math.round(objectsOfEntry))} objects each when they were counted: if the entries are what grows, bound those.`
+    : "";
 }
 const isRegistry = ({ holder }: AdviceFacts): boolean =>
   holder !== null &&
@@ -244,7 +252,8 @@ export const HOLDER_ADVICE: readonly Advice[] = [
   {
     id: "TM-A001",
     text: "Bound the list or deque: keep the last N entries, or write older ones to disk.",
-    named: (name) => `Bound ${name}: keep the last N entries, or write older ones to disk.`,
+    named: (name, facts) =>
+      `Bound ${name}: keep the last N entries, or write older ones to disk.${ifEntriesGrow(facts)}`,
     when: "A list or deque that lives as long as the program grows.",
     kinds: OF_OBJECTS,
     holder: LIST,
@@ -255,13 +264,31 @@ export const HOLDER_ADVICE: readonly Advice[] = [
   {
     id: "TM-A002",
     text: "Bound the dict: evict the oldest entry, or let entries expire.",
-    named: (name) => `Bound ${name}: evict the oldest entry, or let entries expire.`,
+    named: (name, facts) =>
+      `Bound ${name}: evict the oldest entry, or let entries expire.${ifEntriesGrow(facts)}`,
     when: "A dict gains a key for each request, user or document, and keys are never removed.",
     kinds: OF_OBJECTS,
     holder: DICT,
     stands: "stats",
     before: "stats[key] = value",
     after: "stats[key] = value\nwhile len(stats) > LIMIT:\n    stats.pop(next(iter(stats)))",
+  },
+  {
+    id: "TM-A028",
+    text: "Bound the containers in the holder: keep the last N entries of each, or write older ones to disk.",
+    named: (name, { holder }) =>
+      `Bound the containers in ${name}: keep the last N entries of each, or write older ones to disk. ${name} itself had ${formatExactCount(holder?.entries ?? 0)} entries when they were counted.`,
+    when: "The lists, dicts or sets that a dict or list holds grow, while their number stays about the same.",
+    kinds: OF_OBJECTS,
+    fits: (facts) =>
+      facts.containersGrow === true &&
+      (LIST.test(facts.holder?.type ?? "") || DICT.test(facts.holder?.type ?? "")) &&
+      !isQueue(facts) &&
+      !BUFFER.test(lastStep(facts)),
+    insteadOf: ["TM-A001", "TM-A002"],
+    stands: "events",
+    before: "events.setdefault(key, []).append(event)",
+    after: "events.setdefault(key, collections.deque(maxlen=1_000)).append(event)",
   },
   {
     id: "TM-A003",

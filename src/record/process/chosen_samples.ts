@@ -47,9 +47,10 @@ export function youngOf(samples: LiveSamples | undefined): SampledStack[] {
   return [...byStack].map(([stack, addresses]) => ({ stack, addresses }));
 }
 
-/** The allocation time after which a sample may be freed soon. */
+/** The allocation time after which a sample may be freed soon, perhaps before the heap is copied. */
 export function oldEnough(settledMs: TimeMs, nowMs: TimeMs): TimeMs {
-  return nowMs - (nowMs - settledMs) / 6;
+  const spanMs = nowMs - settledMs;
+  return nowMs - Math.max(spanMs / 6, Math.min(LONGEST_COPY_MS, spanMs / 2));
 }
 
 /** Prefers samples that were kept for some time, spread evenly over their allocation times. */

@@ -1,0 +1,48 @@
+/** Containers inside the holder that grow while their number stays: the lists of a dict that have no bound. */
+import type { Bytes } from "../../model/base/units.js";
+import type { HolderJson } from "../../model/documents/diagnosis_document.js";
+import type { Observations } from "../evidence/observations.js";
+import { isReallocated } from "../sites/accumulation.js";
+import { type SiteHistory, valueAt } from "../sites/site_history.js";
+
+/** Fewer may be the holder itself, which is reallocated as well, and what is next to it. */
+const SEVERAL_CONTAINERS = 4;
+/** Containers whose own memory grows by less may be small ones that were just created. */
+const CONTAINERS_GREW: Bytes = 2 ** 18;
+
+/** Whether several blocks of a function that adds to the holder, or of what is inside it, are reallocated as they grow. */
+export function haveContainersGrown(
+  { evidence, sites }: Observations,
+  holder: HolderJson,
+): boolean {
+  const { sites: histories, window, holders = [] } = evidence;
+  const adders = new Set((holder.putters ?? []).map((each) => `${each.function} ${each.file}`));
+  const isInside = (path: readonly string[] = []) =>
+    path.length >= holder.path.length && holder.path.every((step, n) => step === path[n]);
+  return (
+    histories !== undefined &&
+    histories !== null &&
+    sites.some(({ site, slope }) => {
+      const known = holders.find((each) => each.site === site.key)?.holder;
+      const leaf = site.keptStacks[0]?.frames[0];
+      return (
+        slope * (window.endMs - window.startMs) >= CONTAINERS_GREW &&
+        (site.objects.at(-1) ?? 0) >= SEVERAL_CONTAINERS &&
+        (isInside(known?.path) ||
+          (leaf !== undefined && adders.has(`${leaf.function} ${leaf.file}`))) &&
+        isReallocated(site, histories, window.startMs)
+      );
+    })
+  );
+}
+
+/** How many of a site's objects each entry of its holder held when it was counted; 0 if that is unknown. */
+export function objectsOfEntry(
+  { evidence }: Observations,
+  { objects }: SiteHistory,
+  holder: HolderJson | null,
+): number {
+  return evidence.sites && holder !== null && holder.entries > 0 && objects.length > 0
+    ? valueAt(evidence.sites, objects, holder.atMs ?? evidence.window.endMs) / holder.entries
+    : 0;
+}
