@@ -203,6 +203,20 @@ os._exit(5)`;
     expectSaidOnce(stderr, /not recorded: ulimit -v leaves 683 MiB of address space/);
   });
 
+  test("a command that needs only Node says that ulimit -v leaves it no room", async () => {
+    const { stdout, stderr, status } = await execute([tidemark, "ps"], {
+      before: inShell("ulimit -v 110000"),
+    });
+    expect({ stdout, status }).toEqual({ stdout: "", status: 4 });
+    expect(stderr).toMatch(
+      /^tidemark: ulimit -v leaves 107 MiB of address space, and Node\.js needs/,
+    );
+    const soft = await execute([tidemark, "--version"], {
+      before: inShell("ulimit -S -v 110000"),
+    });
+    expect(soft.status).toBe(0);
+  });
+
   test("ulimit, umask, nice, directory and signals are handed on", async () => {
     const program = `import os, resource, signal
 for name in sorted(dir(resource)):
