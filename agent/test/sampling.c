@@ -27,15 +27,32 @@ struct outcome {
     struct tm_site sums;
 };
 
+static void begin_replicate(uint64_t seed)
+{
+    tm_own_thread.random = (seed + 1) * 0x9e3779b97f4a7c15ull | 1;
+    tm_own_thread.countdown = tm_own_thread.rest = 0;
+    tm_own_thread.period = 0;
+    tm_own_thread.large_gap = 0;
+}
+
+static struct tm_site sums_since(const struct tm_site *before)
+{
+    struct tm_site sums = site_sums();
+    sums.live_bytes -= before->live_bytes;
+    sums.live_objects -= before->live_objects;
+    sums.live_variance -= before->live_variance;
+    sums.allocated_bytes -= before->allocated_bytes;
+    sums.allocated_variance -= before->allocated_variance;
+    sums.freed_bytes -= before->freed_bytes;
+    return sums;
+}
+
 /* One replicate: its own sites' figures are separated from earlier ones by subtraction. */
 static struct outcome replicate(unsigned count, const size_t *sizes, unsigned size_count, uint64_t seed,
                                 void (*midway)(unsigned at))
 {
     static void *blocks[20000];
-    tm_own_thread.random = (seed + 1) * 0x9e3779b97f4a7c15ull | 1;
-    tm_own_thread.countdown = tm_own_thread.rest = 0;
-    tm_own_thread.period = 0;
-    tm_own_thread.large_gap = 0;
+    begin_replicate(seed);
     struct outcome outcome = {0};
     struct tm_site before = site_sums();
     for (unsigned i = 0; i < count; i++) {
@@ -54,12 +71,7 @@ static struct outcome replicate(unsigned count, const size_t *sizes, unsigned si
             outcome.truth_live += (double)sizes[i % size_count];
             outcome.truth_objects++;
         }
-    outcome.sums = site_sums();
-    outcome.sums.live_bytes -= before.live_bytes;
-    outcome.sums.live_objects -= before.live_objects;
-    outcome.sums.live_variance -= before.live_variance;
-    outcome.sums.allocated_bytes -= before.allocated_bytes;
-    outcome.sums.allocated_variance -= before.allocated_variance;
+    outcome.sums = sums_since(&before);
     for (unsigned i = 0; i < count; i++)
         tidemark_test_free(blocks[i]);
     CHECK(site_sums().live_samples == before.live_samples);
@@ -199,9 +211,7 @@ static struct outcome replicate_growth(uint64_t seed)
     enum { BLOCKS = 40, ROUNDS = 50 };
     static struct { char *start; size_t bytes; } blocks[BLOCKS];
     struct tm_thread_state random = {.random = (seed + 7) * 0x9e3779b97f4a7c15ull | 1};
-    tm_own_thread.random = (seed + 1) * 0x9e3779b97f4a7c15ull | 1;
-    tm_own_thread.countdown = tm_own_thread.rest = 0;
-    tm_own_thread.period = 0;
+    begin_replicate(seed);
     struct outcome outcome = {0};
     struct tm_site before = site_sums();
     for (unsigned i = 0; i < BLOCKS; i++) {
@@ -226,12 +236,7 @@ static struct outcome replicate_growth(uint64_t seed)
         outcome.truth_live += (double)blocks[i].bytes;
         outcome.truth_objects++;
     }
-    outcome.sums = site_sums();
-    outcome.sums.live_bytes -= before.live_bytes;
-    outcome.sums.live_objects -= before.live_objects;
-    outcome.sums.live_variance -= before.live_variance;
-    outcome.sums.allocated_bytes -= before.allocated_bytes;
-    outcome.sums.freed_bytes -= before.freed_bytes;
+    outcome.sums = sums_since(&before);
     CHECK_NEAR(outcome.sums.allocated_bytes - outcome.sums.freed_bytes, outcome.sums.live_bytes, 1e-6 * outcome.sums.allocated_bytes);
     for (unsigned i = 0; i < BLOCKS; i++)
         tidemark_test_free(blocks[i].start);
