@@ -94,7 +94,10 @@ void tm_realloc_kept(const struct tm_sampled_block *block, const void *address, 
     if (is_little && address == block->address && !tm_is_fixed())
         return;
     int saved = errno;
-    if (!tm_quiet() && tm_lock()) {
+    if (tm_quiet()) {
+        if (address != block->address)
+            tm_mark_ended(block->slot); /* its end will not be seen */
+    } else if (tm_lock()) {
         tm_live_move(block, address, bytes, tm_now_ms());
         tm_unlock();
     }

@@ -36,7 +36,9 @@ export const trend: Rule = {
     }
     const swings = rss.metric === rss.end.metric ? swingsOf(rss.readings) : null;
     if (swings !== null) {
-      return fluctuates(observations, swings);
+      return climbs(observations, swings)
+        ? climbing(observations, swings)
+        : fluctuates(observations, swings);
     }
     const mayGoOn = rss.late.low > 0 && windowMs < UNCERTAIN_MS;
     if (rss.low > 0 && rss.rise >= (mayGoOn ? SMALLEST_EVEN_BYTES : SMALLEST_SEEN_BYTES)) {
@@ -121,6 +123,31 @@ function fluctuates(observations: Observations, swings: Swings): Finding {
     detail: `${memoryName(total)} ${text}.`,
     sentence: `Memory ${text}: ${levelText(observations)}.`,
   };
+}
+
+/** Whether a rise whose interval excludes zero is also one of the lowest levels between the swings of a short window. */
+function climbs({ total, windowMs }: Observations, { troughs }: Swings): boolean {
+  const middle = troughs.length >> 1;
+  const lowest = (some: readonly Bytes[]) =>
+    some.reduce((least, bytes) => Math.min(least, bytes), Number.POSITIVE_INFINITY);
+  return (
+    windowMs < SETTLED_MS &&
+    middle > 0 &&
+    total.low > 0 &&
+    total.rise >= SMALLEST_SEEN_BYTES &&
+    lowest(troughs.slice(middle)) - lowest(troughs.slice(0, middle)) >= SMALLEST_SEEN_BYTES
+  );
+}
+
+/** A text that each addition copies, or batches that leave something behind. */
+function climbing(observations: Observations, swings: Swings): Finding {
+  const { total } = observations;
+  const neededMs = Math.max(2 * observations.windowMs, neededFor(total));
+  return open(
+    `${memoryName(total)} ${swingsText(swings, total.end.bytes)}, and its lowest levels rise, too: by less than shows a leak in such a window; ${settledBy(observations, neededMs)}.`,
+    0.5,
+    neededMs,
+  );
 }
 
 /** Growth at the start: the rise of the whole window minus the rise after the first third; 0 if it is small. */
