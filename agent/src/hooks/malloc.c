@@ -91,7 +91,7 @@ static inline int is_same_step(size_t one, size_t other, unsigned parts)
     return one >> (power - parts) == other >> (power - parts);
 }
 
-/* Not for another allocator's blocks: only of the C library's is it known what asking for their size costs. */
+/* Only for the C library's own blocks: what another allocator does when it is asked for a size is not known. */
 static inline int is_stepped(const void *address, size_t bytes)
 {
     return bytes >= SMALLEST_STEPPED && address && tm_usable_size && !(tm_realloc_hook && *tm_realloc_hook);

@@ -36,14 +36,14 @@ uint32_t tm_live_insert(const struct tm_live *values, uint32_t kind, int indexed
 /* (locked) Removes the sample at an address, if there is one, and counts its end; returns its bytes. */
 uint64_t tm_live_free(const void *address, uint64_t now_ms);
 /* Lock-free: the sample of a block that a realloc may move. While it does, another thread may be given the block's address and
- * even end its sample, so the block is known by its slot and generation. */
+ * even end its sample, so the block is identified by its slot and generation. */
 struct tm_sampled_block {
     const void *address;
     uint32_t slot, generation, recording;
 };
 /* 0: none. */
 int tm_live_find(const void *address, struct tm_sampled_block *block);
-/* (locked) If it is still live: it ends; it is at another address and has other bytes. */
+/* (locked) The block has ended; or it is at `address` now and has `bytes`. Neither does anything if the sample has ended meanwhile. */
 void tm_live_end(const struct tm_sampled_block *block, uint64_t now_ms);
 void tm_live_move(const struct tm_sampled_block *block, const void *address, uint64_t bytes, uint64_t now_ms);
 /* (locked) The sample of a mapping: how much of it is mapped now; 0 ends the sample. */

@@ -125,7 +125,7 @@ function fluctuates(observations: Observations, swings: Swings): Finding {
   };
 }
 
-/** Whether a rise whose interval excludes zero is also one of the lowest levels between the swings of a short window. */
+/** Whether memory rises in a short window (the interval excludes zero), and the lowest levels between its swings rise too. */
 function climbs({ total, windowMs }: Observations, { troughs }: Swings): boolean {
   const middle = troughs.length >> 1;
   const lowest = (some: readonly Bytes[]) =>
@@ -144,7 +144,7 @@ function climbing(observations: Observations, swings: Swings): Finding {
   const { total } = observations;
   const neededMs = Math.max(2 * observations.windowMs, neededFor(total));
   return open(
-    `${memoryName(total)} ${swingsText(swings, total.end.bytes)}, and its lowest levels rise, too: by less than shows a leak in such a window; ${settledBy(observations, neededMs)}.`,
+    `${memoryName(total)} ${swingsText(swings, total.end.bytes)}, and its lowest levels rise too, but not enough to show a leak in such a window; ${settledBy(observations, neededMs)}.`,
     0.5,
     neededMs,
   );

@@ -67,7 +67,7 @@ describe("a slow but certain rise", () => {
     expect(CALM).toContain(diagnose(withRss("minute 1\nsite parse churns 1", swings)).verdict.kind);
   });
 
-  test("is undecided if the lowest levels between swings rise, too", () => {
+  test("is undecided if the lowest levels between swings rise too", () => {
     // A text of 4 MiB and more, of which each addition makes a copy.
     const phase = (s: number) => Math.abs((Math.sin(s * 127.1) * 43758.5) % 1);
     const copied = (s: number) => 10 + (2.5 + s / 24) * (1 + phase(s));
@@ -76,7 +76,7 @@ describe("a slow but certain rise", () => {
     expect(growth.low).toBeGreaterThan(0);
     expect(verdict.kind).toBe("insufficient-evidence");
     expect(verdict.summary).toMatch(
-      /RSS swings between .* lowest levels rise, too.* would settle it/,
+      /RSS swings between .* lowest levels rise too.* would settle it/,
     );
     const level = (s: number) => 10 + 4 * (1 + phase(s));
     expect(CALM).toContain(diagnose(withRss(minute, level)).verdict.kind);
