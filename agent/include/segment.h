@@ -208,6 +208,12 @@ struct tm_segment_header {
     char log[TM_LOG_BYTES];         /* lines for users: why something was left out */
 
     struct tm_section sections[TM_SECTION_COUNT];
+
+    /* The newest allocation that failed, and the process's own limits then. Small native ones are not seen. */
+    volatile uint64_t failed_bytes;               /* 0: none has failed */
+    volatile uint64_t failed_ms;
+    volatile uint64_t failed_address_space_limit; /* RLIMIT_AS in bytes; 0: none */
+    volatile uint64_t failed_data_limit;          /* RLIMIT_DATA in bytes; 0: none */
 };
 
 /* string: uint32_t length, then the bytes (UTF-8, no NUL), padded to 8. Id 0 is "". */

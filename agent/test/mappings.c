@@ -142,6 +142,23 @@ static void failures_change_nothing(void)
     tidemark_test_munmap(start, 10 * PAGE);
 }
 
+static void the_newest_failure_is_noted(void)
+{
+    on();
+    CHECK(tm_core.header->failed_bytes == 0 && tm_core.header->failed_ms == 0);
+    /* Neither wrong arguments nor reservations. */
+    CHECK(tidemark_test_mmap(NULL, 0, READ_WRITE, ANONYMOUS, -1, 0) == MAP_FAILED);
+    CHECK(tidemark_test_mmap(NULL, (size_t)1 << 60, PROT_NONE, ANONYMOUS, -1, 0) == MAP_FAILED);
+    CHECK(tm_core.header->failed_bytes == 0);
+    uint64_t before = tm_now_ms();
+    CHECK(tidemark_test_mmap(NULL, (size_t)1 << 60, READ_WRITE, ANONYMOUS, -1, 0) == MAP_FAILED && errno == ENOMEM);
+    CHECK(tm_core.header->failed_bytes == 1ull << 60 && tm_core.header->failed_ms >= before);
+    char *start = map(2);
+    CHECK(tidemark_test_mremap(start, 2 * PAGE, (size_t)1 << 59, MREMAP_MAYMOVE) == MAP_FAILED && errno == ENOMEM);
+    CHECK(tm_core.header->failed_bytes == (1ull << 59) - 2 * PAGE);
+    CHECK(tidemark_test_munmap(start, 2 * PAGE) == 0);
+}
+
 static void random_calls_agree_with_a_page_map(void)
 {
     enum { PAGES = 400 };
@@ -239,6 +256,7 @@ int main(void)
     RUN(growth_counts_for_the_resizer);
     RUN(growth_of_untracked_mappings);
     RUN(failures_change_nothing);
+    RUN(the_newest_failure_is_noted);
     RUN(random_calls_agree_with_a_page_map);
     RUN(reservations_do_not_count);
     RUN(files_are_distinguished);

@@ -111,6 +111,8 @@ static void print_segment(void)
     MANY(tm_segment_header, python_version), ONE(tm_segment_header, limits), ONE(tm_segment_header, options);
     MANY(tm_segment_header, command), ONE(tm_segment_header, command_length), ONE(tm_segment_header, log_length);
     MANY(tm_segment_header, log), MANY(tm_segment_header, sections);
+    ONE(tm_segment_header, failed_bytes), ONE(tm_segment_header, failed_ms);
+    ONE(tm_segment_header, failed_address_space_limit), ONE(tm_segment_header, failed_data_limit);
     END(tm_segment_header);
 }
 

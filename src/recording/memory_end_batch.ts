@@ -21,7 +21,8 @@ export function readMemoryEnds(value: unknown): MemoryEnd[] {
       },
       "memoryEnds",
     );
-    const { cause } = end as MemoryEnd;
+    const { cause, failedBytes = 0 } = end as MemoryEnd;
+    demand(typeof failedBytes === "number", "memoryEnds.failedBytes is not a number");
     demand(MEMORY_END_CAUSES.includes(cause), `a cause of an end is unknown: ${cause}`);
   }
   return ends as MemoryEnd[];

@@ -17,6 +17,14 @@ import {
   THREAD,
 } from "./layout.js";
 
+/** An allocation that failed, and the process's own soft limits then; null: none. */
+export interface FailedAllocation {
+  readonly bytes: Bytes;
+  readonly timeMs: TimeMs;
+  readonly addressSpaceBytes: Bytes | null;
+  readonly dataBytes: Bytes | null;
+}
+
 export interface SegmentHeader {
   readonly state: "armed" | "disarmed" | "ended";
   /** Ids in its own pid namespace. */
@@ -57,6 +65,8 @@ export interface SegmentHeader {
   readonly log: readonly string[];
   readonly layoutGeneration: number;
   readonly sections: readonly SectionHeader[];
+  /** The newest one; null: none has failed. */
+  readonly failed: FailedAllocation | null;
 }
 
 export interface SectionHeader {
@@ -122,6 +132,7 @@ export function parseSegmentHeader(
   const startMonotonicMs = uint64(SEGMENT_HEADER.start_monotonic_ms);
   const startRealtimeMs = uint64(SEGMENT_HEADER.start_realtime_ms);
   const peakMs = uint64(SEGMENT_HEADER.peak_ms);
+  const failedBytes = uint64(SEGMENT_HEADER.failed_bytes);
   return {
     state,
     pid: view.getUint32(SEGMENT_HEADER.pid, true),
@@ -150,6 +161,15 @@ export function parseSegmentHeader(
     log: logOf(page, view),
     layoutGeneration: view.getUint32(SEGMENT_HEADER.layout_generation, true),
     sections,
+    failed:
+      failedBytes === 0
+        ? null
+        : {
+            bytes: failedBytes,
+            timeMs: uint64(SEGMENT_HEADER.failed_ms) - startMonotonicMs + startRealtimeMs,
+            addressSpaceBytes: uint64(SEGMENT_HEADER.failed_address_space_limit) || null,
+            dataBytes: uint64(SEGMENT_HEADER.failed_data_limit) || null,
+          },
   };
 }
 

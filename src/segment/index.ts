@@ -12,8 +12,8 @@
  * All functions throw only TidemarkError.
  */
 export { ProfileAssembler } from "./assembler.js";
-export type { SegmentHeader } from "./header.js";
-export { poolLimits } from "./limits.js";
+export type { FailedAllocation, SegmentHeader } from "./header.js";
+export { poolLimits, seesAllocations } from "./limits.js";
 export type { LiveSamples } from "./live_samples.js";
 export type { Opening } from "./openings.js";
 export { type PoolHeader, PoolReader, type PoolSlot } from "./pool.js";

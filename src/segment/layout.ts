@@ -105,7 +105,7 @@ export const SECTION = {
 } as const;
 
 export const SEGMENT_HEADER = {
-  size: 4040,
+  size: 4072,
   magic: 0,
   version: 8,
   state: 12,
@@ -141,6 +141,10 @@ export const SEGMENT_HEADER = {
   log_length: 740,
   log: 744,
   sections: 1448,
+  failed_bytes: 4040,
+  failed_ms: 4048,
+  failed_address_space_limit: 4056,
+  failed_data_limit: 4064,
 } as const;
 
 export const FRAME = {

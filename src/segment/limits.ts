@@ -120,3 +120,15 @@ function errnoText(number: number): string {
       return `error ${number}`;
   }
 }
+
+/** Limits with which an agent misses allocations, whatever their size. */
+const MISSES_LARGE =
+  CONSTANTS.TM_LIMIT_MALLOC_UNSEEN |
+  CONSTANTS.TM_LIMIT_COVERED |
+  CONSTANTS.TM_LIMIT_TURNED_OFF |
+  CONSTANTS.TM_LIMIT_NO_MEMORY;
+
+/** Whether the agent notices if a large allocation fails. */
+export function seesAllocations({ state, limits }: SegmentHeader): boolean {
+  return state !== "disarmed" && (limits & MISSES_LARGE) === 0;
+}

@@ -82,11 +82,30 @@ ${end}`;
     const outcome = await record([python, "-c", limited(300 * MIB, "work()")]);
     expect(outcome.status).toBe(1);
     expect(outcome.stderr).toMatch(
-      /probably because it had run out of address space.*RLIMIT_AS 300 MiB/,
+      /The program ended because an allocation of .* failed: RLIMIT_AS 300 MiB/,
     );
     expect(outcome.open().memoryEnds).toMatchObject([{ cause: "rlimit", limit: "RLIMIT_AS" }]);
     const { verdict } = await diagnoseRecording(outcome.open(), async () => {});
     expect(verdict.summary).toMatch(/remember/);
+  });
+
+  test("a child of a shell, whose one large request fails before any poll", async () => {
+    const program = "kept = bytearray(40 << 20); import sys; more = bytearray(400 << 20)";
+    const script = `ulimit -v 300000; "${python}" -c "${program}"; true`;
+    const outcome = await record(["sh", "-c", script]);
+    expect(outcome.stderr).toMatch(
+      /Its process \d+ ended because an allocation of 400 MiB failed: RLIMIT_AS 293 MiB/,
+    );
+    expect(outcome.open().memoryEnds).toMatchObject([
+      { cause: "rlimit", failedBytes: expect.toSatisfy((bytes) => bytes >= 400 * MIB) },
+    ]);
+  });
+
+  test("an error at three quarters of the limit, although no allocation failed, is not reported", async () => {
+    const most = "kept = bytearray(150 << 20); time.sleep(1.2); sys.exit(3)";
+    const outcome = await record([python, "-c", limited(240 * MIB, most)]);
+    expect(outcome.status).toBe(3);
+    expect(outcome.open().memoryEnds).toEqual([]);
   });
 
   test("a program that fails far from its limit is not reported", async () => {

@@ -27,6 +27,7 @@ static inline enum tm_domain current_domain(void)
 static void settle(void *address, size_t bytes, const void *caller)
 {
     if (!address) {
+        tm_failed(bytes);
         tm_leave();
         return;
     }
@@ -104,6 +105,8 @@ static __attribute__((noinline)) void *stepped_realloc(void *address, size_t byt
     size_t before = tm_usable_size(address);
     void *result = tm_real.realloc(address, bytes);
     size_t after = result ? tm_usable_size(result) : before;
+    if (TM_UNLIKELY(!result))
+        tm_failed(bytes);
     int is_kept = is_same_step(before, after, STEPS);
     if (is_sampled && !is_kept)
         tm_realloc_ended(&block);

@@ -59,6 +59,8 @@ static __attribute__((noinline)) void *map(void *address, size_t length, int pro
         tm_unlock();
         errno = saved;
     }
+    if (TM_UNLIKELY(result == MAP_FAILED) && errno == ENOMEM && live)
+        tm_failed(page_up(length));
     if (result != MAP_FAILED && live && !is_container(return_address) && tm_spend(page_up(length)) &&
         tm_enter(page_up(length)))
         tm_record(result, page_up(length), domain, return_address);
@@ -130,6 +132,8 @@ TM_EXPORT void *TM_ENTRY(mremap)(void *address, size_t old_length, size_t new_le
         }
         tm_unlock();
     }
+    if (TM_UNLIKELY(result == MAP_FAILED) && saved == ENOMEM && after > before)
+        tm_failed(after - before);
     if (result != MAP_FAILED && after > before && !is_container(__builtin_return_address(0)) &&
         tm_spend(after - before) && tm_enter(after - before)) {
         if (known || listed_domain(grown, &domain))

@@ -54,6 +54,8 @@ static __attribute__((noinline)) void *python_malloc(const struct tm_python_reco
     check_covered(size);
     void *block = covered->malloc(context, size);
     tm_own_thread.domain = outer;
+    if (TM_UNLIKELY(!block))
+        tm_failed(size);
     return block;
 }
 
@@ -64,6 +66,8 @@ static __attribute__((noinline)) void *python_calloc(const struct tm_python_reco
     check_covered(count * size);
     void *block = covered->calloc(context, count, size);
     tm_own_thread.domain = outer;
+    if (TM_UNLIKELY(!block))
+        tm_failed(count * size);
     return block;
 }
 
@@ -74,6 +78,8 @@ static __attribute__((noinline)) void *python_realloc(const struct tm_python_rec
     check_covered(size);
     void *block = covered->realloc(context, old, size);
     tm_own_thread.domain = outer;
+    if (TM_UNLIKELY(!block))
+        tm_failed(size);
     return block;
 }
 

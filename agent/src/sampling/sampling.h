@@ -20,6 +20,9 @@ int tm_enter(size_t bytes);
 void tm_record(const void *address, size_t bytes, enum tm_domain domain, const void *return_address);
 /* Ends the slow path without a sample (the allocation failed). */
 void tm_leave(void);
+/* Notes that an allocation failed. Not locked; errno is preserved. Hooks call it where they look at the result anyway: large
+ * allocations, and those of Python. Small native ones are not seen. */
+void tm_failed(size_t bytes);
 /* Turns the agent off in this process and writes a line to the log. Never blocks. */
 void tm_turn_off(const char *why);
 /* Makes the thread's state belong to this image; not locked. */

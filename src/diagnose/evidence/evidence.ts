@@ -119,6 +119,8 @@ export interface Evidence {
   readonly events: readonly TimelineEvent[];
   /** Set if an agent ran. */
   readonly sites?: SiteHistories;
+  /** Set if an agent ran and a process ran out of memory: one snapshot, at the peak of live bytes. */
+  readonly sitesAtPeak?: SiteHistories;
   /**
    * Set if an agent ran: mappings of files, shared memory and devices at the snapshots of {@link sites},
    * including those that are not kept.

@@ -75,3 +75,22 @@ test("a worker that was killed while its master keeps running", () => {
   expect(verdict.kind).toBe("out-of-memory");
   expect(suspects[0]).toMatchObject({ pid: 43, stack: [{ function: "batch" }] });
 });
+
+test("a program that frees its memory as it fails: what each site held at the peak", () => {
+  const evidence = evidenceOf("anonRssBytes 200\nsite load fills 200 by 2s");
+  const atPeak = evidenceOf("site load fills 200 by 2s\nsite copy fills 100 by 2s").sites;
+  const { verdict, suspects } = diagnose({
+    ...evidence,
+    ...(atPeak === undefined ? {} : { sitesAtPeak: atPeak }),
+    memoryEnds: [{ ...end, cause: "rlimit", failedBytes: 2 ** 20 }],
+  });
+  expect(verdict).toMatchObject({ kind: "out-of-memory", confidence: 0.9 });
+  expect(verdict.summary).toMatch(/load .*most of the live memory: 200 MiB, 67 % of it/);
+  expect(suspects.map(({ stack }) => stack[0]?.function)).toEqual(["load", "copy"]);
+});
+
+test("a failed allocation that no agent saw is less certain", () => {
+  const evidence = evidenceOf("anonRssBytes 340\nsite load fills 300 by 2s");
+  const { verdict } = diagnose({ ...evidence, memoryEnds: [{ ...end, cause: "rlimit" }] });
+  expect(verdict.confidence).toBe(0.6);
+});

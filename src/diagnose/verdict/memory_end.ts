@@ -4,6 +4,7 @@
  * share of that memory.
  */
 import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
+import type { Bytes } from "../../model/base/units.js";
 import {
   type AdviceJson,
   callsForAction,
@@ -14,7 +15,7 @@ import { ownFrame } from "../../model/documents/own_code.js";
 import { namedHolder } from "../causes/named_holder.js";
 import type { Evidence, MemoryEndEvidence } from "../evidence/evidence.js";
 import type { Observations } from "../evidence/observations.js";
-import type { SiteHistory } from "../sites/site_history.js";
+import type { SiteHistories, SiteHistory } from "../sites/site_history.js";
 import { adviceById } from "../wording/advice.js";
 import { frameText } from "../wording/words.js";
 
@@ -23,8 +24,8 @@ const FAIR_SHARE = 0.25;
 const LEAST_SHARE = 0.03;
 const MOST_SUSPECTS = 10;
 const CONFIDENCE = 0.9;
-/** For an rlimit: the failed allocation was not observed. */
-const CONFIDENCE_AT_RLIMIT = 0.6;
+/** For an rlimit, if no agent saw the allocation fail. */
+const CONFIDENCE_NEAR_RLIMIT = 0.6;
 /** The recommended limit, as a multiple of the present one. */
 const MORE_ROOM = 1.5;
 const MIB = 2 ** 20;
@@ -57,7 +58,7 @@ export function withMemoryEnd(document: DiagnosisJson, observations: Observation
       ? { ...document.verdict, summary }
       : {
           kind: "out-of-memory",
-          confidence: end.cause === "rlimit" ? CONFIDENCE_AT_RLIMIT : CONFIDENCE,
+          confidence: isUnseen(end) ? CONFIDENCE_NEAR_RLIMIT : CONFIDENCE,
           summary,
         },
     growth: { ...document.growth, msToLimit: 0 },
@@ -75,6 +76,10 @@ export function withMemoryEnd(document: DiagnosisJson, observations: Observation
   };
 }
 
+function isUnseen({ cause, failedBytes }: MemoryEndEvidence): boolean {
+  return cause === "rlimit" && failedBytes === undefined;
+}
+
 /** The program's own end, otherwise the last of its processes whose allocations were recorded. */
 function decisiveEnd(evidence: Evidence): MemoryEndEvidence | undefined {
   const { memoryEnds = [], target } = evidence;
@@ -85,24 +90,27 @@ function decisiveEnd(evidence: Evidence): MemoryEndEvidence | undefined {
   );
 }
 
-/** The largest sites of the process at its end; at its peak for a child, or if it freed memory as it ended. */
-function largestAtEnd({ sites }: Evidence, { pid, cause }: MemoryEndEvidence) {
+/** The largest sites of the process at its end; at the peak for a child, or if it freed memory as it ended. */
+function largestAtEnd({ sites, sitesAtPeak }: Evidence, { pid, cause }: MemoryEndEvidence) {
+  const ownOf = (histories: SiteHistories | undefined) =>
+    [...(histories?.sites ?? []), ...(histories?.passing ?? [])].filter((site) => site.pid === pid);
+  const last = (all: readonly SiteHistory[]) => all.map((site) => site.liveBytes.at(-1) ?? 0);
+  const own = ownOf(sites);
   // A child that has ended has no live bytes at the last snapshot.
-  const seen = [...(sites?.sites ?? []), ...(sites?.passing ?? [])];
-  const own = seen.filter((site) => site.pid === pid);
-  const sums = (sites?.snapshotTimes ?? []).map((_, snapshot) =>
-    own.reduce((sum, { liveBytes }) => sum + (liveBytes[snapshot] ?? 0), 0),
-  );
-  const highest = sums.reduce((best, sum, i) => (sum > (sums[best] ?? 0) ? i : best), 0);
-  const last = sums.length - 1;
-  const at = cause === "rlimit" || (sums[last] ?? 0) === 0 ? highest : last;
-  const total = sums[at] ?? 0;
-  const rows = own
-    .map((site) => ({ site, bytes: site.liveBytes[at] ?? 0 }))
-    .filter(({ bytes }) => bytes > LEAST_SHARE * total)
+  const isFreed = cause === "rlimit" || sum(last(own)) === 0;
+  const chosen = isFreed && sitesAtPeak !== undefined ? ownOf(sitesAtPeak) : own;
+  const bytes = last(chosen);
+  const total = sum(bytes);
+  const rows = chosen
+    .map((site, i) => ({ site, bytes: bytes[i] ?? 0 }))
+    .filter((row) => row.bytes > LEAST_SHARE * total)
     .sort((a, b) => b.bytes - a.bytes)
     .slice(0, MOST_SUSPECTS);
   return { sites: rows, total };
+}
+
+function sum(values: readonly Bytes[]): Bytes {
+  return values.reduce((all, bytes) => all + bytes, 0);
 }
 
 function suspectOf(

@@ -44,7 +44,9 @@ export async function evidenceOf(
     ...(await evidenceIn(chosenRows(whole, where), onProgress)),
     liveAtEndBytes: liveAtEnd(whole).bytes,
     ...(whole.end?.exitCode === 0 ? { isComplete: true } : {}),
-    ...(whole.memoryEnds.length === 0 ? {} : { memoryEnds: memoryEndsOf(whole) }),
+    ...(whole.memoryEnds.length === 0
+      ? {}
+      : { memoryEnds: memoryEndsOf(whole), ...sitesAtPeak(whole) }),
   };
   return where.length === 0 ? evidence : restrictedTo(conditionText(where), evidence);
 }
@@ -106,6 +108,15 @@ function framesIn(recording: Recording, stack: StackId): FrameJson[] {
   const last = recording.snapshots.length - 1;
   const profile = last < 0 ? null : recording.profileOf(last);
   return profile !== null && stack < profile.stacks.length ? framesOf(profile, stack) : [];
+}
+
+function sitesAtPeak(recording: Recording): Pick<Evidence, "sitesAtPeak"> {
+  if (recording.snapshots.length === 0) {
+    return {};
+  }
+  const sites = new SiteHistoryBuilder();
+  sites.add(recording.profileAt("peak"));
+  return { sitesAtPeak: sites.build() };
 }
 
 async function siteHistories(

@@ -241,6 +241,8 @@ export interface MemoryEndJson {
   rssBytes: Bytes;
   /** The control group, "RLIMIT_AS" or "RLIMIT_DATA"; "" for the machine. */
   limit: string;
+  /** The allocation that failed right before its end; absent if the agent saw none. */
+  failedBytes?: Bytes;
   /** The evidence. */
   evidence: string[];
   /** Live bytes at its end; absent if no agent ran. */

@@ -22,6 +22,8 @@ export interface MemoryEnd {
   readonly rssBytes: Bytes;
   /** The control group's directory or the kernel's path of it, or "RLIMIT_AS", "RLIMIT_DATA"; "" for the machine. */
   readonly limit: string;
+  /** For an rlimit: the allocation that its agent saw fail right before; absent: none was seen. */
+  readonly failedBytes?: Bytes;
   /** The evidence, as sentences. */
   readonly evidence: readonly string[];
 }
@@ -32,7 +34,12 @@ export function memoryEndSentence(end: MemoryEnd, target: Pid): string {
   const size = formatBytesBriefly;
   if (end.cause === "rlimit") {
     const unit = end.limit === "RLIMIT_DATA" ? "data" : "address space";
-    return `${who} ended, probably because it had run out of ${unit}: ${end.limit} ${size(end.limitBytes)}, ${size(end.usedBytes)} used`;
+    const used = end.usedBytes > 0 ? `, ${size(end.usedBytes)} used` : "";
+    const why =
+      end.failedBytes === undefined
+        ? `, probably because it had run out of ${unit}`
+        : ` because an allocation of ${size(end.failedBytes)} failed`;
+    return `${who} ended${why}: ${end.limit} ${size(end.limitBytes)}${used}`;
   }
   const killer =
     end.cause === "cgroup"

@@ -68,7 +68,7 @@ describe("an error at an rlimit", () => {
   const failed = { exitCode: 1, signal: null };
 
   test("of the address space, with what came after the last poll", () => {
-    expect(stoppedByRlimit(ended, limits, failed)).toMatchObject({
+    expect(stoppedByRlimit(ended, limits, failed, undefined)).toMatchObject({
       limit: "RLIMIT_AS",
       usedBytes: 460 * MIB,
       limitBytes: 512 * MIB,
@@ -76,17 +76,62 @@ describe("an error at an rlimit", () => {
   });
 
   test("where nobody knows how it ended, only at the limit itself", () => {
-    expect(stoppedByRlimit(ended, limits, null)).toBeNull();
+    expect(stoppedByRlimit(ended, limits, null, undefined)).toBeNull();
     const at = { ...limits, addressSpaceBytes: 420 * MIB };
     const evidence = [
       expect.stringMatching(/^It ended at (?:9\d|100) % of RLIMIT_AS \(420 MiB\): /),
     ];
-    expect(stoppedByRlimit({ ...ended, maxRssBytes: 0 }, at, null)).toMatchObject({ evidence });
+    expect(stoppedByRlimit({ ...ended, maxRssBytes: 0 }, at, null, undefined)).toMatchObject({
+      evidence,
+    });
   });
 
   test("there is none if the program succeeded, was terminated, or was far from the limit", () => {
-    expect(stoppedByRlimit(ended, limits, { exitCode: 0, signal: null })).toBeNull();
-    expect(stoppedByRlimit(ended, limits, { exitCode: null, signal: 15 })).toBeNull();
-    expect(stoppedByRlimit(ended, { ...limits, addressSpaceBytes: 4096 * MIB }, failed)).toBeNull();
+    expect(stoppedByRlimit(ended, limits, { exitCode: 0, signal: null }, undefined)).toBeNull();
+    expect(stoppedByRlimit(ended, limits, { exitCode: null, signal: 15 }, undefined)).toBeNull();
+    expect(
+      stoppedByRlimit(ended, { ...limits, addressSpaceBytes: 4096 * MIB }, failed, undefined),
+    ).toBeNull();
+  });
+
+  const request = {
+    bytes: 210 * MIB,
+    timeMs: ended.timeMs - 400,
+    addressSpaceBytes: 512 * MIB,
+    dataBytes: null,
+  };
+
+  test("an allocation that its agent saw fail right before, however near the limit was", () => {
+    const nothing = { rssBytes: 0, vmsBytes: 0, vmPeakBytes: 0, vmDataBytes: 0 };
+    const young = { ...ended, last: nothing, maxRssBytes: 0 };
+    // Nobody read its limits or knows how it ended.
+    const end = stoppedByRlimit(young, undefined, null, request);
+    expect(end).toMatchObject({
+      ...{ cause: "rlimit", limit: "RLIMIT_AS", limitBytes: 512 * MIB, usedBytes: 0 },
+      failedBytes: 210 * MIB,
+      evidence: [
+        "It ended 0.4 s after an allocation of 210 MiB had failed, within RLIMIT_AS (512 MiB).",
+      ],
+    });
+    expect(end === null ? "" : memoryEndSentence(end, 42)).toBe(
+      "The program ended because an allocation of 210 MiB failed: RLIMIT_AS 512 MiB",
+    );
+    // Of two limits, the one that was nearer.
+    const both = { ...request, dataBytes: 320 * MIB };
+    expect(stoppedByRlimit(ended, limits, failed, both)).toMatchObject({ limit: "RLIMIT_DATA" });
+  });
+
+  test("an allocation that failed long before, without a limit, or in a program that went on and succeeded, is no reason", () => {
+    const earlier = { ...request, timeMs: ended.timeMs - 60_000 };
+    expect(stoppedByRlimit(ended, limits, failed, earlier)).toBeNull();
+    const unlimited = { ...request, addressSpaceBytes: null };
+    expect(stoppedByRlimit(ended, undefined, failed, unlimited)).toBeNull();
+    expect(stoppedByRlimit(ended, limits, { exitCode: 0, signal: null }, request)).toBeNull();
+  });
+
+  test("where its agent saw none fail, only at the limit itself", () => {
+    expect(stoppedByRlimit(ended, limits, failed, null)).toBeNull();
+    const at = { ...limits, addressSpaceBytes: 430 * MIB };
+    expect(stoppedByRlimit(ended, at, failed, null)).toMatchObject({ limit: "RLIMIT_AS" });
   });
 });

@@ -1,14 +1,21 @@
 /** Converts evidence of a process's end to a {@link MemoryEnd} with its source. */
 import type { GroupCounters, KernelKill, MemoryRlimits } from "../../linux/index.js";
-import { formatBytesBriefly, formatShare } from "../../model/base/numbers.js";
-import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
+import {
+  formatBytesBriefly,
+  formatDurationBriefly,
+  formatShare,
+} from "../../model/base/numbers.js";
+import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { MemoryEnd } from "../../model/profile/memory_end.js";
+import type { FailedAllocation } from "../../segment/index.js";
 import type { ExitReport } from "./exit_report.js";
 
 /** Share of the limit; a group that used less was not at its limit. */
 const AT_LIMIT = 0.9;
 /** Share of an rlimit; the failed request is not in the address space and may be a large part of it. */
 const NEAR_RLIMIT = 0.6;
+/** A program that ends because an allocation failed first reports it, and closes what it has open. */
+const RIGHT_BEFORE_MS: Millis = 5_000;
 /** abort(), a bus error, a segmentation fault: the effects of a null pointer in native code. */
 const FAILURE_SIGNALS: ReadonlySet<number> = new Set([6, 7, 11]);
 
@@ -116,52 +123,64 @@ export function killedByCounters(
 }
 
 /**
- * It ended with an error, and its address space was near its own limit; null if it was not. `report`: null if nobody knows how
- * it ended; then it has to have been at the limit.
+ * It ended with an error because an allocation failed at its own limit; null if it did not. Its agent saw one fail right
+ * before; without an agent, its address space was near the limit. `report`: null if nobody knows how it ended; then it has to
+ * have been at the limit. `failed`: the newest allocation that its agent saw fail; null: it saw none; undefined: there was no
+ * agent that sees large allocations.
  */
 export function stoppedByRlimit(
   { pid, timeMs, last, maxRssBytes }: EndedProcess,
-  { addressSpaceBytes, dataBytes }: MemoryRlimits,
+  limits: MemoryRlimits | undefined,
   report: Pick<ExitReport, "exitCode" | "signal"> | null,
+  failed: FailedAllocation | null | undefined,
 ): MemoryEnd | null {
   const { exitCode = null, signal = null } = report ?? {};
-  const failed = signal === null ? exitCode !== 0 : FAILURE_SIGNALS.has(signal);
-  if (!failed) {
+  const isError = signal === null ? exitCode !== 0 : FAILURE_SIGNALS.has(signal);
+  if (!isError) {
     return null;
   }
-  const least = report === null ? AT_LIMIT : NEAR_RLIMIT;
+  const isSeen = failed != null && timeMs - failed.timeMs <= RIGHT_BEFORE_MS;
+  const { addressSpaceBytes = null, dataBytes = null } = (isSeen ? failed : limits) ?? {};
   // Pages that became resident after the last poll were also mapped after it.
   const since = Math.max(0, maxRssBytes - last.rssBytes);
   const candidates = [
     {
       limit: "RLIMIT_AS",
-      limitBytes: addressSpaceBytes,
+      limitBytes: addressSpaceBytes ?? 0,
       usedBytes: Math.max(last.vmPeakBytes, last.vmsBytes + since),
     },
-    { limit: "RLIMIT_DATA", limitBytes: dataBytes, usedBytes: last.vmDataBytes + since },
-  ];
-  for (const { limit, limitBytes, usedBytes } of candidates) {
-    if (limitBytes !== null && usedBytes >= least * limitBytes) {
-      const used = Math.min(usedBytes, limitBytes);
-      const how =
-        report === null
-          ? ""
-          : signal === null
-            ? ` with exit code ${exitCode}`
-            : ` with signal ${signal}`;
-      return {
-        pid,
-        timeMs,
-        cause: "rlimit",
-        limitBytes,
-        usedBytes: used,
-        rssBytes: Math.max(maxRssBytes, last.rssBytes),
-        limit,
-        evidence: [
-          `It ended${how} at ${formatShare(used / limitBytes)} of ${limit} (${formatBytesBriefly(limitBytes)}): a failed allocation (MemoryError, a null pointer) is the likely cause.`,
-        ],
-      };
-    }
+    { limit: "RLIMIT_DATA", limitBytes: dataBytes ?? 0, usedBytes: last.vmDataBytes + since },
+  ].filter(({ limitBytes }) => limitBytes > 0);
+  // A small request, which the agent does not see, fails only at the limit itself.
+  const isNear = report === null || failed !== undefined ? AT_LIMIT : NEAR_RLIMIT;
+  const reached = isSeen
+    ? candidates.sort((a, b) => b.usedBytes / b.limitBytes - a.usedBytes / a.limitBytes)[0]
+    : candidates.find(({ limitBytes, usedBytes }) => usedBytes >= isNear * limitBytes);
+  if (reached === undefined) {
+    return null;
   }
-  return null;
+  const { limit, limitBytes } = reached;
+  const usedBytes = Math.min(reached.usedBytes, limitBytes);
+  const how =
+    report === null
+      ? ""
+      : signal === null
+        ? ` with exit code ${exitCode}`
+        : ` with signal ${signal}`;
+  const of = `${limit} (${formatBytesBriefly(limitBytes)})`;
+  return {
+    pid,
+    timeMs,
+    cause: "rlimit",
+    limitBytes,
+    usedBytes,
+    rssBytes: Math.max(maxRssBytes, last.rssBytes),
+    limit,
+    ...(isSeen ? { failedBytes: failed.bytes } : {}),
+    evidence: [
+      isSeen
+        ? `It ended${how} ${formatDurationBriefly(Math.max(0, timeMs - failed.timeMs))} after an allocation of ${formatBytesBriefly(failed.bytes)} had failed, within ${of}.`
+        : `It ended${how} at ${formatShare(usedBytes / limitBytes)} of ${of}: a failed allocation (MemoryError, a null pointer) is the likely cause.`,
+    ],
+  };
 }

@@ -255,10 +255,10 @@ export class MemoryWatch {
     );
     return largestFirst.flatMap(([series, pid]) => {
       const isRoot = pid === this.#root;
-      // Without a guard it is unknown which signal ended it.
-      const known = isRoot ? report : null;
-      // Without any report, all that is known is how near to its limits it was.
-      const end = this.#endOf(series, pid, poll.timeMs, known, kills);
+      // How a child ended is unknown, and the limits decide only if its agent saw an allocation fail. Without a guard, or
+      // any report, all that is known is how near to its limits it was.
+      const known = isRoot ? report : poll.failed.get(series) ? undefined : null;
+      const end = this.#endOf(series, pid, poll, known, kills);
       if (end !== null || known || !isRoot) {
         this.#reported.add(series);
       }
@@ -269,7 +269,7 @@ export class MemoryWatch {
   #endOf(
     series: number,
     pid: Pid,
-    timeMs: number,
+    { timeMs, failed }: TreePoll,
     report: ExitReport | null | undefined,
     kills: readonly KernelKill[] | null,
   ): MemoryEnd | null {
@@ -287,10 +287,9 @@ export class MemoryWatch {
         return killedByCounters(base, this.#waiting.groups, readMachineMemory());
       }
     }
-    const limits = this.#rlimits.get(pid);
-    return report === null || limits === undefined
+    return report === null
       ? null
-      : stoppedByRlimit(base, limits, report ?? null);
+      : stoppedByRlimit(base, this.#rlimits.get(pid), report ?? null, failed.get(series));
   }
 
   /** Kills since the last poll. Version 2 counts kills of parent groups only there.

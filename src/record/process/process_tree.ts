@@ -15,7 +15,7 @@ import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
 import type { Metric, TimelineEvent } from "../../model/profile/series.js";
 import type { SeriesRow } from "../../recording/batches.js";
 import type { MetricRow } from "../../recording/writer.js";
-import type { SegmentHeader } from "../../segment/index.js";
+import { type FailedAllocation, type SegmentHeader, seesAllocations } from "../../segment/index.js";
 import { readFigures } from "./process_figures.js";
 import { isReader } from "./reader_process.js";
 import { SharedMemoryGrowth } from "./shared_memory_growth.js";
@@ -37,6 +37,8 @@ export class TreePoll {
   readonly rows: SeriesRow[] = [];
   readonly events: TimelineEvent[] = [];
   readonly limits: string[] = [];
+  /** By series, for each process whose agent sees large allocations: the newest that failed; null: none has. */
+  readonly failed = new Map<number, FailedAllocation | null>();
   /** Only RSS was read: no process has changed. */
   isQuiet = false;
 
@@ -74,8 +76,15 @@ export class TreePoll {
   }
 
   /** Marks a process as one that an agent runs in. */
-  profiled(row: SeriesRow, { python, command }: SegmentHeader): SeriesRow {
-    return this.tree.profiled(row, { python, command }, this);
+  profiled(row: SeriesRow, header: SegmentHeader): SeriesRow {
+    this.noteFailed(row.series, header);
+    return this.tree.profiled(row, header, this);
+  }
+
+  noteFailed(series: number, header: SegmentHeader): void {
+    if (seesAllocations(header)) {
+      this.failed.set(series, header.failed);
+    }
   }
 }
 
@@ -203,6 +212,7 @@ export class ProcessTree {
     const endedMs = between(startedMs, timeAt(heartbeatMs), poll.timeMs);
     const row = { series, pid, parentPid, command, python, profiled: true, startedMs, endedMs };
     poll.rows.push(row);
+    poll.noteFailed(series, header);
     poll.mark(row, "process-start", startedMs);
     poll.mark(row, "process-end", endedMs);
   }
