@@ -110,7 +110,7 @@ describe("an error at an rlimit", () => {
       ...{ cause: "rlimit", limit: "RLIMIT_AS", limitBytes: 512 * MIB, usedBytes: 0 },
       failedBytes: 210 * MIB,
       evidence: [
-        "It ended 0.4 s after an allocation of 210 MiB had failed, within RLIMIT_AS (512 MiB).",
+        "It ended, 0.4 s after an allocation of 210 MiB had failed within RLIMIT_AS (512 MiB).",
       ],
     });
     expect(end === null ? "" : memoryEndSentence(end, 42)).toBe(

@@ -179,7 +179,7 @@ export function stoppedByRlimit(
     ...(isSeen ? { failedBytes: failed.bytes } : {}),
     evidence: [
       isSeen
-        ? `It ended${how} ${formatDurationBriefly(Math.max(0, timeMs - failed.timeMs))} after an allocation of ${formatBytesBriefly(failed.bytes)} had failed, within ${of}.`
+        ? `It ended${how}, ${formatDurationBriefly(Math.max(0, timeMs - failed.timeMs))} after an allocation of ${formatBytesBriefly(failed.bytes)} had failed within ${of}.`
         : `It ended${how} at ${formatShare(usedBytes / limitBytes)} of ${of}: a failed allocation (MemoryError, a null pointer) is the likely cause.`,
     ],
   };
