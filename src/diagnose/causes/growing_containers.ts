@@ -5,20 +5,30 @@ import type { Observations } from "../evidence/observations.js";
 import { isReallocated } from "../sites/accumulation.js";
 import { type SiteHistory, valueAt } from "../sites/site_history.js";
 
-/** Fewer may be the holder itself, which is reallocated as well, and what is next to it. */
+/** Fewer may be the holder itself, which is reallocated as well, and what is next to it. One sample of its large block counts as many
+ * objects, so there have to be as many samples. */
 const SEVERAL_CONTAINERS = 4;
+/** Objects of a site for each entry of the holder: with fewer, the entries are what grows. */
+const SEVERAL_OBJECTS = 2;
 /** Containers whose own memory grows by less may be small ones that were just created. */
 const CONTAINERS_GREW: Bytes = 2 ** 18;
 
-/** Whether several blocks of a function that adds to the holder, or of what is inside it, are reallocated as they grow. */
+/**
+ * Whether several blocks of a function that adds to the holder of `accused`, or of what is inside that holder, are reallocated as they
+ * grow. Where each entry holds about one of the accused objects, the number of entries grows, unless these blocks are accused.
+ */
 export function haveContainersGrown(
-  { evidence, sites }: Observations,
+  observations: Observations,
+  accused: SiteHistory,
   holder: HolderJson,
 ): boolean {
+  const { evidence, sites } = observations;
   const { sites: histories, window, holders = [] } = evidence;
   const adders = new Set((holder.putters ?? []).map((each) => `${each.function} ${each.file}`));
   const isInside = (path: readonly string[] = []) =>
     path.length >= holder.path.length && holder.path.every((step, n) => step === path[n]);
+  const ofEntry = objectsOfEntry(observations, accused, holder);
+  const mayBeInside = ofEntry === 0 || ofEntry >= SEVERAL_OBJECTS;
   return (
     histories !== undefined &&
     histories !== null &&
@@ -26,8 +36,9 @@ export function haveContainersGrown(
       const known = holders.find((each) => each.site === site.key)?.holder;
       const leaf = site.keptStacks[0]?.frames[0];
       return (
+        (mayBeInside || site.key === accused.key) &&
         slope * (window.endMs - window.startMs) >= CONTAINERS_GREW &&
-        (site.objects.at(-1) ?? 0) >= SEVERAL_CONTAINERS &&
+        Math.min(site.objects.at(-1) ?? 0, site.liveSamples) >= SEVERAL_CONTAINERS &&
         (isInside(known?.path) ||
           (leaf !== undefined && adders.has(`${leaf.function} ${leaf.file}`))) &&
         isReallocated(site, histories, window.startMs)

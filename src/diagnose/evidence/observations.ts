@@ -5,6 +5,7 @@ import type { Metric } from "../../model/profile/series.js";
 import { assessGrowth, type Growth, isFirm } from "../series/growth.js";
 import { type Readings, readingsOf } from "../series/readings.js";
 import { membersOf, type TotalGrowth, totalGrowth } from "../series/total_growth.js";
+import { valueAt } from "../sites/site_history.js";
 import { judgeSites, keeps, type SiteJudgement } from "../sites/suspects.js";
 import { type BoundedSuspect, boundedBy } from "./bounded_holders.js";
 import type { Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
@@ -68,9 +69,16 @@ export function observe(evidence: Evidence): Observations {
   const processes = evidence.processes
     .filter((process, i) => i === 0 || lived(process) >= windowMs / 3)
     .map((process, i) => observeProcess(process, i === 0));
-  const sites = evidence.sites ? judgeSites(evidence.sites, startMs) : [];
   const mappings = evidence.mappings ? judgeSites(evidence.mappings, startMs) : [];
   const target = processes[0] as ProcessObservation;
+  const total = totalGrowth(
+    { ...target.process, liveBytes: evidence.liveAtEndBytes ?? 0 },
+    membersOf(evidence.processes),
+  );
+  const judged = evidence.sites ? judgeSites(evidence.sites, startMs) : [];
+  const sites = judged.map((site) =>
+    takesOlderMemory(site, evidence, total) ? { ...site, course: "fills" as const } : site,
+  );
   const growing = evidence.sites ? chooseSuspects(sites, processes) : chooseTypes(evidence, target);
   const holderOf = ({ site }: SiteJudgement) =>
     evidence.holders?.find((holder) => holder.site === site.key) ?? null;
@@ -82,10 +90,7 @@ export function observe(evidence: Evidence): Observations {
     evidence,
     windowMs,
     target,
-    total: totalGrowth(
-      { ...target.process, liveBytes: evidence.liveAtEndBytes ?? 0 },
-      membersOf(evidence.processes),
-    ),
+    total,
     processes,
     sites,
     mappings,
@@ -94,6 +99,33 @@ export function observe(evidence: Evidence): Observations {
     unused: unusedGrowth(evidence, target),
     holderOf,
   };
+}
+
+/** A site's own rise in the last third of the window, as a share of that in the middle third: it slows down. */
+const SLOWED = 0.6;
+/** Of the rate at which the site keeps memory: RSS rises more slowly at the end. */
+const LEAST_IN_MEMORY = 0.5;
+
+/**
+ * Whether a site that keeps what it allocates replaces memory from before the profile began: entries of a cache that is full now,
+ * whose older ones are freed unseen. Its rise slows down, and memory as a whole hardly rises any more.
+ */
+function takesOlderMemory(
+  { course, site, slope }: SiteJudgement,
+  { sites, window, selection }: Evidence,
+  total: TotalGrowth,
+): boolean {
+  if (course !== "keeps" || !sites || selection !== undefined || total.shape === "short") {
+    return false;
+  }
+  const [settled, middle, last] = [1 / 3, 2 / 3, 1].map((share) =>
+    valueAt(sites, site.liveBytes, window.startMs + (window.endMs - window.startMs) * share),
+  ) as [number, number, number];
+  return (
+    !isFirm(total) &&
+    total.late.slope < LEAST_IN_MEMORY * slope &&
+    last - middle < SLOWED * (middle - settled)
+  );
 }
 
 /**

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { diagnoseService } from "./diagnose_fleet.js";
-import { DAY, END, MIB, processOf, three } from "./fleet_evidence.fixture.js";
+import { DAY, diagnosisOf, END, flat, MIB, processOf, three } from "./fleet_evidence.fixture.js";
 
 /** After how many days a line is accused, in steps of three hours. */
 function daysUntilAccused(limitMib: number, withSites = false): number {
@@ -23,4 +23,41 @@ test("RSS alone accuses a version that leaks slowly only after it has done so fo
   expect(slow).toBeGreaterThanOrEqual(fast + 0.25);
   expect(slow).toBeLessThan(fast + 1);
   expect(daysUntilAccused(4096, true)).toBeLessThanOrEqual(fast);
+});
+
+/** A cache that a new process fills within hours. */
+const fills = (hours: number) => 60 * (1 - Math.exp(-hours / 2));
+
+test("an instance that leaks alone is not forgotten as soon as a version is deployed", () => {
+  const old = (mib: (hours: number) => number) => ({ version: "1.0", fromDaysAgo: 5, mib });
+  const deployed = (daysAgo: number) => [
+    ...[0, 1, 2, 3, 4, 5].map((instance) => ({
+      ...old((hours) => fills(hours) + (instance === 2 ? 3 * hours : 0)),
+      ...{ instance, toDaysAgo: daysAgo },
+    })),
+    ...[0, 1, 2, 3, 4, 5].map((instance) => ({
+      ...{ instance, version: "1.1", fromDaysAgo: daysAgo },
+      mib: (hours: number) => fills(hours) + (instance === 2 ? 3 * hours : 0),
+    })),
+  ];
+  const young = diagnosisOf(deployed(0.2)).verdict;
+  expect(young.kind).toBe("python-leak");
+  expect(young.summary).toMatch(/leaked .* on instance app-2 .*too early to say whether 1\.1/);
+});
+
+test("a leak is not over while the caches of the next version fill, and is once it runs without rising", () => {
+  const leaking = three({
+    ...{ version: "1.0", fromDaysAgo: 6, mib: (hours: number) => fills(hours) + 4 * hours },
+  });
+  const next = (daysAgo: number, mib: (hours: number) => number) =>
+    diagnosisOf([
+      ...leaking.map((life) => ({ ...life, toDaysAgo: daysAgo })),
+      ...three({ version: "1.1", fromDaysAgo: daysAgo, mib }),
+    ]).verdict;
+  for (const hours of [2, 4, 8]) {
+    expect(next(hours / 24, fills).kind).toBe("python-leak");
+    expect(next(hours / 24, (age) => fills(age) + 4 * age).kind).toBe("python-leak");
+  }
+  expect(next(2, fills).kind).not.toBe("python-leak");
+  expect(next(2, flat).kind).not.toBe("python-leak");
 });

@@ -2,7 +2,8 @@
 import type { Readings } from "../series/readings.js";
 import type { Unloaded } from "./curves/load_removal.js";
 import { isSlower } from "./first_leaking.js";
-import { type Judging, LEAST_DECIDED_MS } from "./growth/group_growth.js";
+import { type GroupGrowth, type Judging, LEAST_DECIDED_MS } from "./growth/group_growth.js";
+import { slopesAtSameAges } from "./growth/precedent.js";
 import {
   accusedLives,
   isLeaking,
@@ -103,18 +104,45 @@ function isDecided({ growth }: JudgedVersion): boolean {
   return growth !== null && growth.shape !== "short" && growth.shape !== "undecided";
 }
 
+/** Before, the load of a quiet part of the day can hide a leak that follows requests. */
+const LEAST_CALM_MS = 12 * HOUR_MS;
+
 /**
- * A version that does not grow ends the leak of those before it once it certainly grows more slowly, or has run for long enough to
- * show a leak: not in its first hours.
+ * A version that does not grow ends the leak of those before it once it has run for long enough to show one, or certainly grows more
+ * slowly: not in its first hours, in which its caches hide a leak, and a few instances that leak are hidden by the others.
  */
 function endsLeakOf(version: JudgedVersion, earlier: readonly JudgedVersion[]): boolean {
-  const leaking = earlier.findLast(leaksEverywhere);
-  return (
-    leaking === undefined ||
-    isLeaking(version) ||
-    (version.growth?.windowMs ?? 0) >= LEAST_DECIDED_MS ||
-    isSlower(version, rateOf(leaking))
-  );
+  const leaking = earlier.findLast(isLeaking);
+  if (leaking === undefined || isLeaking(version)) {
+    return true;
+  }
+  const leak = rateOf(leaking);
+  const ageMs = version.growth?.windowMs ?? 0;
+  return ageMs >= LEAST_DECIDED_MS
+    ? !(isHarmful(leak) && mayRiseAlike(version, leak.rate))
+    : leaksEverywhere(leaking) &&
+        ageMs >= LEAST_CALM_MS &&
+        isSlower(version, leak) &&
+        risesLess(version, leaking);
+}
+
+/** Whether it would pass the limit, or a line shows it: not what a cache or load may explain. */
+function isHarmful({ isFatal, shownBy, newLine }: GroupGrowth): boolean {
+  return isFatal || shownBy !== undefined || newLine !== undefined;
+}
+
+/** Whether the leak may be in what it rose by: nothing excludes its rate. */
+function mayRiseAlike({ growth }: JudgedVersion, rate: number): boolean {
+  return growth !== null && growth.high > rate && growth.straight.rate > LEAST_LESS * rate;
+}
+
+/** Share of the leak's rate by which a version without it rises more slowly at the same ages. */
+const LEAST_LESS = 0.5;
+
+/** Whether it rises less than the leaking version did at the same ages, by a good part of the leak; true if that is unknown. */
+function risesLess({ growth }: JudgedVersion, leaking: JudgedVersion): boolean {
+  const slopes = growth && slopesAtSameAges(growth.curve, leaking.processes);
+  return !slopes || slopes.other - slopes.own >= LEAST_LESS * rateOf(leaking).rate;
 }
 
 /** Whether a process of it runs. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { present } from "../../model/base/present.js";
 import { VERDICT_KINDS } from "../../model/documents/diagnosis_document.js";
+import type { FrameJson } from "../../model/documents/documents.js";
 import { evidenceOf } from "../evidence/evidence.fixture.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import { ruleFinding, verdict } from "../verdict/verdict.fixture.js";
@@ -228,6 +229,17 @@ describe("handles", () => {
     const threads = diagnose(evidenceOf("anonRssBytes 40\nthreads 4 + 1/s")).verdict;
     expect(threads.kind).toBe("handle-leak");
     expect(threads.summary).toMatch(/^Threads accumulate and do not end: /);
+  });
+
+  test("threads whose own memory is accused are not created where they allocate it", () => {
+    const evidence = evidenceOf("anonRssBytes 40 + 1/s\nthreads 4 + 1/s\nsite watch keeps 1/s");
+    const { summary } = diagnose(evidence).verdict;
+    expect(summary).toMatch(/^Threads accumulate and do not end: created by watch/);
+    const frames = present(evidence.sites?.sites[0]?.keptStacks[0]).frames as FrameJson[];
+    frames.push({ ...present(frames[0]), function: "Thread._bootstrap", file: "threading.py" });
+    expect(diagnose(evidence).verdict.summary).toMatch(
+      /^Threads accumulate and do not end: most of them run watch/,
+    );
   });
 
   test("connections that rise with the work are not accused", () => {

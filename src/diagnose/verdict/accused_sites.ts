@@ -208,7 +208,7 @@ function factsOf(
       liveBytes: site.liveBytes.at(-1) ?? 0,
     }),
     objectsOfEntry: objectsOfEntry(observations, site, holder),
-    containersGrow: holder !== null && haveContainersGrown(observations, holder),
+    containersGrow: holder !== null && haveContainersGrown(observations, site, holder),
     ...(handles === undefined ? {} : { handles }),
   };
 }

@@ -66,7 +66,14 @@ test("lists in a dict that grow are bounded, not the dict", () => {
   buffers.objects.fill(50);
   expect(given(evidence)).toContain("TM-A028");
   expect(given(evidence)).not.toContain("TM-A002");
-  // One block that is reallocated is the holder's own.
+  // One block that is reallocated is the holder's own, however many objects its one sample counts for.
+  const oneSample = evidenceOf(kept.replace("record keeps 0.2/s", "record keeps 0.2/s samples=1"));
+  present(oneSample.sites?.sites.find(({ key }) => key.endsWith(" record"))).objects.fill(50);
+  expect(given(oneSample)).toContain("TM-A002");
   buffers.objects.fill(1);
   expect(given(evidence)).toContain("TM-A002");
+  // Each entry holds one object, so entries are what grows.
+  const single = evidenceOf(kept.replace("entries=50", "entries=1000"));
+  present(single.sites?.sites.find(({ key }) => key.endsWith(" record"))).objects.fill(50);
+  expect(given(single)).toContain("TM-A002");
 });

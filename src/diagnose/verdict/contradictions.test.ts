@@ -76,3 +76,16 @@ test("unknown holders are a limit of a verdict that accuses something, and are r
   const noted = "No holders were looked up: too little memory was left for a lookup.";
   expect(limitsOf(LEAK, [noted])).toEqual([noted]);
 });
+
+test("entries of a full cache that replace older ones, allocated before an attach, are no leak while RSS does not rise", () => {
+  const evidence = evidenceOf("rssBytes 40\nanonRssBytes 30\nsite fetch keeps 0.3/s");
+  expect(diagnose(evidence).verdict.kind).toBe("python-leak");
+  const { sites: [fetch] = [], snapshotTimes = [] } = evidence.sites ?? {};
+  const { startMs, endMs } = evidence.window;
+  const fullMs = startMs + ((endMs - startMs) * 2) / 3;
+  snapshotTimes.forEach((time, snapshot) => {
+    const filledMs = Math.min(time, fullMs) - startMs + 0.3 * Math.max(0, time - fullMs);
+    present(fetch).liveBytes[snapshot] = (0.3 * 2 ** 20 * filledMs) / 1000;
+  });
+  expect(diagnose(evidence).verdict.kind).toBe("steady");
+});

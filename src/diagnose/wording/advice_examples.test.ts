@@ -21,7 +21,7 @@ test.each([
     ["module app", "Bus", ".seen"],
     /^app\.Bus\.seen = collections\.deque\(maxlen=10_000\)\napp\.Bus\.seen\.append\(record\)$/,
   ],
-  ["TM-A006", ["module app", "work", ".queue"], /^app\.work = queue\.Queue\(maxsize=1000\) /],
+  ["TM-A006", ["module app", "work", ".queue"], /^app\.work = Queue\(maxsize=1000\) /],
 ])("%s uses the program's own name", (id, path, after) => {
   expect(adviceExamples(diagnosisOf(id, path))).toMatchObject([
     { id, intro: "For example:", after: expect.stringMatching(after) },

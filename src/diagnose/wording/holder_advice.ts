@@ -30,6 +30,8 @@ const lastStep = ({ holder }: AdviceFacts): string => holder?.path.at(-1) ?? "";
 const isQueue = (facts: AdviceFacts): boolean =>
   /Queue$/.test(facts.holder?.type ?? "") ||
   (LIST.test(facts.holder?.type ?? "") && QUEUE_ATTRIBUTE.test(lastStep(facts)));
+const isLruCache = (facts: AdviceFacts): boolean =>
+  /lru_cache/.test(facts.holder?.type ?? "") || LRU_CACHE.test(lastStep(facts));
 const ofExecutor = ({ holder }: AdviceFacts): boolean =>
   holder?.path.some((step) => /^\._(?:work_queue|pending_work_items|work_ids)\b/.test(step)) ??
   false;
@@ -114,8 +116,8 @@ export const HOLDER_ADVICE: readonly Advice[] = [
     fits: isQueue,
     insteadOf: ["TM-A001", "TM-A009"],
     stands: "jobs",
-    before: "jobs = queue.Queue()",
-    after: "jobs = queue.Queue(maxsize=1000)   # put() waits while it is full",
+    before: "jobs = Queue()",
+    after: "jobs = Queue(maxsize=1000)   # put() waits while it is full",
   },
   {
     id: "TM-A009",
@@ -284,6 +286,7 @@ export const HOLDER_ADVICE: readonly Advice[] = [
       facts.containersGrow === true &&
       (LIST.test(facts.holder?.type ?? "") || DICT.test(facts.holder?.type ?? "")) &&
       !isQueue(facts) &&
+      !isLruCache(facts) &&
       !BUFFER.test(lastStep(facts)),
     insteadOf: ["TM-A001", "TM-A002"],
     stands: "events",
@@ -297,7 +300,7 @@ export const HOLDER_ADVICE: readonly Advice[] = [
     named: (name) =>
       `Bound the cache of ${name} (lru_cache(maxsize=...)), and do not cache methods, whose key includes self.`,
     kinds: OF_OBJECTS,
-    fits: (facts) => /lru_cache/.test(facts.holder?.type ?? "") || LRU_CACHE.test(lastStep(facts)),
+    fits: isLruCache,
     insteadOf: ["TM-A001", "TM-A002", "TM-A008"],
     before: "@lru_cache(maxsize=None)\ndef permissions(self, scope): ...",
     after: "@lru_cache(maxsize=1024)\ndef permissions(user_id, scope): ...",

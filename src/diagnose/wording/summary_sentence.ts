@@ -30,6 +30,8 @@ const KEPT_BY_SITES = new Set<VerdictKind>([
   "graph-retention",
   "cycle-garbage",
 ]);
+/** Of these, what a program may still need; it cannot reach garbage, and native memory has no holder. */
+const MAY_BE_NEEDED = new Set<VerdictKind>(["python-leak", "graph-retention"]);
 /** If the suspects cause less than this share of the growth, their own rate is shown next to the program's. */
 const MOST_OF_GROWTH = 0.6;
 
@@ -113,12 +115,15 @@ export function summaryOf(
       `${formatSlopeBriefly(producedSlope)} in, ${formatSlopeBriefly(consumedSlope)} out, the oldest has waited ${formatDurationBriefly(waitingMs)}`,
     );
   } else if (first) {
-    parts.push(originOf(kind, first));
+    const isRun = runInThreads(kind, first, observations);
+    parts.push(
+      isRun ? `most of them run ${frameText(headlineOf(first.site))}` : originOf(kind, first),
+    );
     const [suspect] = suspects;
     if (suspect?.holder && kind === "python-leak" && isBehindOneObject(suspect.holder, suspect)) {
       parts[0] = `Memory that a library keeps for one ${suspect.holder.type} object grows`;
       parts.push(`${holderName(suspect.holder)} keeps it`);
-    } else if (suspect?.holder) {
+    } else if (suspect?.holder && !isRun) {
       parts.push(`${holderName(suspect.holder)} holds them${addedText(first, suspect)}`);
     }
     if (growth.bytesPerHour > 0) {
@@ -134,7 +139,7 @@ export function summaryOf(
       `the limit of ${formatBytesBriefly(growth.limitBytes)} is reached in ${formatDurationBriefly(growth.msToLimit)}`,
     );
   }
-  const isKept = KEPT_BY_SITES.has(kind) && evidence.isComplete === true;
+  const isKept = MAY_BE_NEEDED.has(kind) && evidence.isComplete === true;
   return `${parts[0]}: ${parts.slice(1).join("; ")}.${isKept ? OR_NEEDED : ""}`;
 }
 
@@ -228,6 +233,15 @@ function runningAtEnd({ processes, window }: Evidence): number {
 
 function liveBytes({ sites }: Evidence): Bytes {
   return (sites?.sites ?? []).reduce((sum, site) => sum + (site.liveBytes.at(-1) ?? 0), 0);
+}
+
+/** Whether threads accumulate, and what they allocate themselves is accused, not their creation. */
+function runInThreads(kind: VerdictKind, { site }: SiteJudgement, observations: Observations) {
+  return (
+    kind === "handle-leak" &&
+    growingHandles(observations)?.name === "threads" &&
+    site.keptStacks[0]?.frames.some((frame) => /^Thread\._bootstrap/.test(frame.function)) === true
+  );
 }
 
 function originOf(kind: VerdictKind, { site }: SiteJudgement): string {

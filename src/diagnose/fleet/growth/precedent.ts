@@ -318,6 +318,16 @@ export function siblingsDidAlike(
   );
 }
 
+/** The slopes of a curve and of other processes at the ages that it reached; null: none of these lived as long, or the curve is
+ * not over age. */
+export function slopesAtSameAges(
+  curve: AgeCurve,
+  others: readonly Unloaded[],
+): { readonly own: number; readonly other: number } | null {
+  const other = curve.axis === "age" ? livesUntil(others, curve.times.at(-1) ?? 0, OUTLIVED) : null;
+  return other && { own: slopeIn(curve), other: slopeIn(other, agesOf(curve)) };
+}
+
 /** The curve of an earlier version up to an age that it outlived without growing on. null: it is no precedent. */
 function precedentOf(
   { processes, growth }: Earlier,
