@@ -61,3 +61,18 @@ test("a leak is not over while the caches of the next version fill, and is once 
   expect(next(2, fills).kind).not.toBe("python-leak");
   expect(next(2, flat).kind).not.toBe("python-leak");
 });
+
+test("a line that one of six watched instances has leaks there alone, in the first version as well", () => {
+  // Bursts hide it in RSS.
+  const bursts = (hours: number) => 80 * Math.sin(hours / 3) * Math.sin(hours / 11);
+  const lives = [0, 1, 2, 3, 4, 5].map((instance) => ({
+    ...{ instance, version: "1.0", fromDaysAgo: 6, mib: bursts },
+    lines: {
+      imports: () => 90,
+      ...(instance === 3 ? { remember: (hours: number) => 0.5 * hours } : {}),
+    },
+    bounds: { remember: 0 },
+  }));
+  const { verdict } = diagnosisOf(lives);
+  expect(verdict.summary).toMatch(/on instance app-3 alone .* allocated at remember/);
+});

@@ -1,5 +1,6 @@
 /** One version of a service, judged: all its processes, and the instances that differ from their siblings. */
 import { loadRange, type Unloaded } from "./curves/load_removal.js";
+import { linesOf } from "./growth/fleet_suspects.js";
 import {
   type GroupGrowth,
   groupGrowth,
@@ -92,6 +93,10 @@ export function judged(
   const beside = besideEarlier(whole, others, own, earlier);
   const growth = withinUsual(beside, others, own.endMs, earlier);
   const settled = withSites(growth, others, own);
+  const alone = odd.length === 0 && growth.shape !== "leaking" ? ofFew(settled, others) : [];
+  if (alone.length > 0) {
+    return { ...version, seen, odd: alone, growth };
+  }
   const [newLine] = newLines(seen, before, {
     ...settled,
     z: own.z,
@@ -176,6 +181,35 @@ function endsAbove({ curve, rate, windowMs }: GroupGrowth): boolean {
   return risen(curve) > LEAST_ABOVE * rate * windowMs;
 }
 
+/** The instances that have the line that shows the leak, if they are a few of those that the agent watched. */
+function ofFew(growth: GroupGrowth, processes: readonly Unloaded[]): OddInstance[] {
+  const { shownBy } = growth;
+  if (shownBy === undefined) {
+    return [];
+  }
+  const lines = linesOf(processes.map(({ process }) => process));
+  const rows = lines.find(({ line }) => line === shownBy)?.rows ?? [];
+  const instances = instancesOf(rows.map(([process]) => ({ process })));
+  return areFew(instances, processes) ? onEach(instances, growth, processes) : [];
+}
+
+function areFew(instances: ReadonlySet<string>, processes: readonly Unloaded[]): boolean {
+  const watched = instancesOf(processes.filter(({ process }) => process.sites.length > 0));
+  return watched.size >= FEWEST_WATCHED && instances.size <= MOST_ALONE * watched.size;
+}
+
+function onEach(
+  instances: ReadonlySet<string>,
+  growth: GroupGrowth,
+  processes: readonly Unloaded[],
+): OddInstance[] {
+  return [...instances].map((instance) => ({
+    instance,
+    growth,
+    processes: processes.filter(({ process }) => process.instance === instance),
+  }));
+}
+
 /** What a line that no earlier version had shows about a version: it leaks, or a few of its instances do. */
 function withNewLine(
   { odd, growth }: { readonly odd: readonly OddInstance[]; readonly growth: GroupGrowth },
@@ -190,19 +224,12 @@ function withNewLine(
     return { odd, growth: { ...growth, newLine } };
   }
   const leaking = { ...growth, rate, low, high, newLine, shape: "leaking" as const };
-  const watched = instancesOf(processes.filter(({ process }) => process.sites.length > 0));
   const all = instancesOf(processes);
-  const isAlone = watched.size >= FEWEST_WATCHED && instances.size <= MOST_ALONE * watched.size;
   // The memory of all instances does not grow like that.
   const highest = Math.max(growth.high, growth.straight.high);
   const isContradicted = growth.shape !== "short" && highest <= LEAST_IN_RSS * rate;
-  if (isAlone || (isContradicted && instances.size <= MOST_ALONE * all.size)) {
-    const alone = [...instances].map((instance) => ({
-      instance,
-      growth: leaking,
-      processes: processes.filter(({ process }) => process.instance === instance),
-    }));
-    return { odd: alone, growth };
+  if (areFew(instances, processes) || (isContradicted && instances.size <= MOST_ALONE * all.size)) {
+    return { odd: onEach(instances, leaking, processes), growth };
   }
   return { odd, growth: isContradicted ? growth : leaking };
 }
