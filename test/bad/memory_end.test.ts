@@ -82,7 +82,7 @@ ${end}`;
     const outcome = await record([python, "-c", limited(300 * MIB, "work()")]);
     expect(outcome.status).toBe(1);
     expect(outcome.stderr).toMatch(
-      /The program ended because an allocation of .* failed: RLIMIT_AS 300 MiB/,
+      /The program ended right after an allocation of .* had failed: RLIMIT_AS 300 MiB/,
     );
     expect(outcome.open().memoryEnds).toMatchObject([{ cause: "rlimit", limit: "RLIMIT_AS" }]);
     const { verdict } = await diagnoseRecording(outcome.open(), async () => {});
@@ -94,7 +94,7 @@ ${end}`;
     const script = `ulimit -v 300000; "${python}" -c "${program}"; true`;
     const outcome = await record(["sh", "-c", script]);
     expect(outcome.stderr).toMatch(
-      /Its process \d+ ended because an allocation of 400 MiB failed: RLIMIT_AS 293 MiB/,
+      /Its process \d+ ended right after an allocation of 400 MiB had failed: RLIMIT_AS 293 MiB/,
     );
     expect(outcome.open().memoryEnds).toMatchObject([
       { cause: "rlimit", failedBytes: expect.toSatisfy((bytes) => bytes >= 400 * MIB) },

@@ -418,6 +418,11 @@ describe("children", () => {
       ["settings", 42, undefined],
     ]);
     expect(suspects.map(({ rank }) => rank)).toEqual([1, 2, 3]);
+    // After an attach, only readers are known: the advice is the verdict's.
+    const attached = text.replace(/\n *site (?:load|settings|requests).*/g, "");
+    const { suspects: readers, advice } = diagnose(evidenceOf(attached));
+    expect(readers.map(({ reads }) => reads)).toEqual([true]);
+    expect(advice.map(({ id }) => id)).toEqual(["TM-A060"]);
     expect(suspects[1]?.share).toBe(1);
   });
 });

@@ -70,16 +70,21 @@ export const trend: Rule = {
       says: "no leak",
       kind: "steady",
       weight: 0.5,
-      detail:
-        rss.low > 0
-          ? notSure(observations)
-          : `${memoryName(rss.end)} is ${formatBytesBriefly(rss.end.bytes)}, and does not grow.`,
+      detail: rss.low > 0 ? notSure(observations) : `${levelOf(rss)}.`,
       ...(rss.low > 0 && rss.rise >= SMALLEST_EVEN_BYTES
         ? { sentence: slightly(observations) }
         : {}),
     };
   },
 };
+
+/** What does not grow may be another measure than the one that the header shows. */
+function levelOf(rss: TotalGrowth): string {
+  const level = `${memoryName(rss.end)} is ${formatBytesBriefly(rss.end.bytes)}`;
+  return rss.metric === rss.end.metric
+    ? `${level}, and does not grow`
+    : `${memoryName(rss)} does not grow. ${level} at the end`;
+}
 
 /** 95 %. */
 const STANDARD_ERRORS = 2;

@@ -35,6 +35,21 @@ test("the trend does not ask for a ledger that was read", () => {
   expect(present(trend).detail).not.toContain("ledger is needed");
 });
 
+test("what does not grow is the measure whose growth was judged, not the one in the header", () => {
+  const tree = "treeRssBytes 220\nrssBytes 60\nanonRssBytes 40\nchild 43 rssBytes 60";
+  const evidence = evidenceOf(tree);
+  const [root] = evidence.processes;
+  const { timesMs, values } = present(root).series;
+  (values as Map<string, Float64Array>).set(
+    "treePssBytes",
+    timesMs.map((_, at) => (at % 100 === 99 ? (100 + at / 10) * 2 ** 20 : Number.NaN)),
+  );
+  const trend = diagnose(evidence).evidence.find(({ rule }) => rule === "trend");
+  expect(trend?.detail).toMatch(
+    /^The sum of RSS of the process tree does not grow\. PSS of the process tree is .* at the end\.$/,
+  );
+});
+
 test("anonymous shared mappings are counted once, as shared memory", () => {
   const text = "shmemRssBytes 2 + 1/s\nrssBytes 30 + 1/s\nsite take keeps 1/s domain=mapped";
   const { verdict, suspects, alsoFound } = diagnose(evidenceOf(text));

@@ -84,7 +84,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
     })),
     ...(census === null ? {} : { census }),
     advice: [
-      ...(suspects.length > 0 && kind !== "insufficient-evidence"
+      ...(suspects.some(({ advice }) => advice.length > 0) && kind !== "insufficient-evidence"
         ? []
         : adviceOf(decisive, kind, observations)),
       ...findings.flatMap(({ finding }) => finding.beside ?? []),

@@ -38,7 +38,7 @@ export function memoryEndSentence(end: MemoryEnd, target: Pid): string {
     const why =
       end.failedBytes === undefined
         ? `, probably because it had run out of ${unit}`
-        : ` because an allocation of ${size(end.failedBytes)} failed`;
+        : ` right after an allocation of ${size(end.failedBytes)} had failed`;
     return `${who} ended${why}: ${end.limit} ${size(end.limitBytes)}${used}`;
   }
   const killer =

@@ -114,7 +114,7 @@ describe("an error at an rlimit", () => {
       ],
     });
     expect(end === null ? "" : memoryEndSentence(end, 42)).toBe(
-      "The program ended because an allocation of 210 MiB failed: RLIMIT_AS 512 MiB",
+      "The program ended right after an allocation of 210 MiB had failed: RLIMIT_AS 512 MiB",
     );
     // Of two limits, the one that was nearer.
     const both = { ...request, dataBytes: 320 * MIB };

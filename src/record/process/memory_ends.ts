@@ -152,10 +152,10 @@ export function stoppedByRlimit(
     { limit: "RLIMIT_DATA", limitBytes: dataBytes ?? 0, usedBytes: last.vmDataBytes + since },
   ].filter(({ limitBytes }) => limitBytes > 0);
   // A small request, which the agent does not see, fails only at the limit itself.
-  const isNear = report === null || failed !== undefined ? AT_LIMIT : NEAR_RLIMIT;
+  const leastShare = report === null || failed !== undefined ? AT_LIMIT : NEAR_RLIMIT;
   const reached = isSeen
     ? candidates.sort((a, b) => b.usedBytes / b.limitBytes - a.usedBytes / a.limitBytes)[0]
-    : candidates.find(({ limitBytes, usedBytes }) => usedBytes >= isNear * limitBytes);
+    : candidates.find(({ limitBytes, usedBytes }) => usedBytes >= leastShare * limitBytes);
   if (reached === undefined) {
     return null;
   }
