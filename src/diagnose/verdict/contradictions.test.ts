@@ -104,3 +104,13 @@ test("entries of a full cache that replace older ones, allocated before an attac
   });
   expect(diagnose(evidence).verdict.kind).toBe("steady");
 });
+
+test("the rate behind a holder is not that of what another container holds", () => {
+  const text =
+    "rssBytes 40 + 2/s\nanonRssBytes 40 + 2/s\nsite order keeps 1.1/s\nsite audit keeps 0.9/s\n" +
+    "holder order held=40 path=app>orders entries=900\nholder audit held=40 path=app>trail entries=900";
+  const summary = (evidence: string) => diagnose(evidenceOf(evidence)).verdict.summary;
+  expect(summary(text)).toMatch(/order .*orders holds them; 3\.9 GiB\/h, out of 7\.0 GiB\/h/);
+  const together = text.replace("app>trail", "app>orders>entries");
+  expect(summary(together)).toMatch(/order .*orders holds them; 7\.0 GiB\/h\.$/);
+});

@@ -127,7 +127,7 @@ export function summaryOf(
       parts.push(`${holderName(suspect.holder)} holds them${addedText(first, suspect)}`);
     }
     if (growth.bytesPerHour > 0) {
-      parts.push(rateOf(kind, accused, growth));
+      parts.push(rateOf(kind, accused, suspects, growth));
     }
   } else if (growth.bytesPerHour > 0 && !HARMLESS.has(kind)) {
     parts.push(`${formatBytesBriefly(growth.bytesPerHour)}/h`);
@@ -164,16 +164,30 @@ function whatGrows(kind: VerdictKind, observations: Observations): string {
   return kind === "child-growth" ? whichChildrenGrow(growingChildren(observations)) : WHAT[kind];
 }
 
+/** Bytes an hour of the suspects that another container holds than the first one's. */
+function heldElsewhere([first, ...others]: readonly SuspectJson[]): number {
+  const path = first?.holder?.path ?? [];
+  const isApart = ({ holder }: SuspectJson) =>
+    path.length > 0 &&
+    holder !== undefined &&
+    holder.path.slice(0, path.length).some((step, n) => step !== path[n]);
+  return others
+    .filter((one) => isApart(one))
+    .reduce((sum, { growthBytesPerHour }) => sum + growthBytesPerHour, 0);
+}
+
 /** The growth rate of the accused sites, with their measure if it is not that of the header, or followed by the rate of the whole program if that is much higher. */
 function rateOf(
   kind: VerdictKind,
   accused: readonly SiteJudgement[],
+  suspects: readonly SuspectJson[],
   { bytesPerHour, ofLiveBytes }: DiagnosisJson["growth"],
 ): string {
   if (ofLiveBytes) {
     return `live bytes grow by ${formatBytesBriefly(bytesPerHour)}/h`;
   }
-  const own = accused.reduce((sum, { slope }) => sum + slope, 0);
+  const all = accused.reduce((sum, { slope }) => sum + slope, 0);
+  const own = all - heldElsewhere(suspects) / MS_PER_HOUR;
   const whole = `${formatBytesBriefly(bytesPerHour)}/h`;
   return KEPT_BY_SITES.has(kind) && own > 0 && own * MS_PER_HOUR < MOST_OF_GROWTH * bytesPerHour
     ? `${formatSlopeBriefly(own)}, out of ${whole} for the whole program`
