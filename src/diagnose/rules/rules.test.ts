@@ -338,6 +338,17 @@ describe("parts of RSS that the kernel distinguishes", () => {
     expect(verdict(text)).toBe("shm-growth");
   });
 
+  test("who maps the blocks once more at the end, to unlink them, did not create them", () => {
+    const evidence = evidenceOf(
+      "anonRssBytes 40\nshmUsedBytes 1 + 1/s\nshmemRssBytes 1\nmapping publish passes 1/s\nmapping tidy passes 1/s",
+    );
+    const { sites: mappings = [], passing = [] } = evidence.mappings ?? {};
+    const tidy = present([...mappings, ...passing].find(({ key }) => key.endsWith(" tidy")));
+    tidy.allocatedBytes.fill(0, 0, -1);
+    const { suspects } = diagnose(evidence);
+    expect(suspects.map(({ stack }) => stack[0]?.function)).toEqual(["publish"]);
+  });
+
   test("files that are written to /dev/shm and left there", () => {
     const text =
       "anonRssBytes 40\nshmUsedBytes 1 + 1/s\nwrittenBytes 9 + 1.1/s\nsite spool keeps 0.001/s";

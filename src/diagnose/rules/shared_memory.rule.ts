@@ -1,5 +1,5 @@
 import { formatBytesBriefly, formatSlopeBriefly } from "../../model/base/numbers.js";
-import type { Bytes } from "../../model/base/units.js";
+import type { Bytes, TimeMs } from "../../model/base/units.js";
 import { isLarge, type Observations, type ProcessObservation } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
 import { valueAt } from "../sites/site_history.js";
@@ -88,7 +88,13 @@ function explains(bytes: Bytes, { rise }: Growth, [least, most]: readonly [numbe
   return bytes >= least * rise && bytes <= most * rise;
 }
 
-/** Sites that mapped about as much since the first third of the window as /dev/shm gained, but keep nothing mapped. */
+/** Of what a site mapped after the first third of the window: in the second third, as /dev/shm grew, not at the end to clean up. */
+const LEAST_MEANWHILE = 0.25;
+
+/**
+ * Sites that mapped about as much since the first third of the window as /dev/shm gained, while it did, but keep nothing
+ * mapped.
+ */
 function formerMappers(
   { mappings, evidence, windowMs }: Observations,
   left: Growth,
@@ -98,16 +104,24 @@ function formerMappers(
     return [];
   }
   const { startMs, endMs } = evidence.window;
-  const settledMs = startMs + windowMs / 3;
-  return mappings
+  const makers = mappings
     .filter(({ site }) => !site.imports)
     .map((judgement) => {
       const { allocatedBytes } = judgement.site;
-      const before = valueAt(histories, allocatedBytes, settledMs);
-      return { judgement, bytes: valueAt(histories, allocatedBytes, endMs) - before };
+      const at = (timeMs: TimeMs) => valueAt(histories, allocatedBytes, timeMs);
+      const before = at(startMs + windowMs / 3);
+      const meanwhile = at(startMs + (windowMs * 2) / 3) - before;
+      return { judgement, bytes: at(endMs) - before, meanwhile };
     })
-    .filter(({ bytes }) => explains(bytes, left, MAPPED_SHARES))
-    .map(({ judgement }) => ({ ...judgement, slope: left.slope }));
+    .filter(
+      ({ bytes, meanwhile }) =>
+        explains(bytes, left, MAPPED_SHARES) && meanwhile >= LEAST_MEANWHILE * bytes,
+    );
+  const all = makers.reduce((sum, { bytes }) => sum + bytes, 0);
+  return makers.map(({ judgement, bytes }) => ({
+    ...judgement,
+    slope: (left.slope * bytes) / all,
+  }));
 }
 
 function writesAsMuch(process: ProcessObservation, left: Growth): boolean {
