@@ -115,7 +115,10 @@ function keeps(observations: Observations): Finding {
       suspects: pinning(observations),
     };
   }
+  const kept = `${formatBytesBriefly(Math.max(0, keptBytes))} of ${formatBytesBriefly(anon.level)} of private memory`;
   return silent(
-    `Private memory follows the live allocations: ${formatBytesBriefly(keptBytes)} are not accounted for by live allocations.`,
+    keptBytes >= LEAST_KEPT_SHARE * anon.level
+      ? `${kept} are not live allocations; this part is not known to grow.`
+      : `Private memory follows the live allocations: only ${kept} are not live.`,
   );
 }
