@@ -1,5 +1,6 @@
 /* mappings.c - compares mappings with a plain map of mapped pages. */
 #include <errno.h>
+#include <sys/resource.h>
 
 #include "harness.h"
 
@@ -145,17 +146,28 @@ static void failures_change_nothing(void)
 static void the_newest_failure_is_noted(void)
 {
     on();
-    CHECK(tm_core.header->failed_bytes == 0 && tm_core.header->failed_ms == 0);
-    /* Neither wrong arguments nor reservations. */
-    CHECK(tidemark_test_mmap(NULL, 0, READ_WRITE, ANONYMOUS, -1, 0) == MAP_FAILED);
-    CHECK(tidemark_test_mmap(NULL, (size_t)1 << 60, PROT_NONE, ANONYMOUS, -1, 0) == MAP_FAILED);
-    CHECK(tm_core.header->failed_bytes == 0);
-    uint64_t before = tm_now_ms();
-    CHECK(tidemark_test_mmap(NULL, (size_t)1 << 60, READ_WRITE, ANONYMOUS, -1, 0) == MAP_FAILED && errno == ENOMEM);
-    CHECK(tm_core.header->failed_bytes == 1ull << 60 && tm_core.header->failed_ms >= before);
     char *start = map(2);
-    CHECK(tidemark_test_mremap(start, 2 * PAGE, (size_t)1 << 59, MREMAP_MAYMOVE) == MAP_FAILED && errno == ENOMEM);
-    CHECK(tm_core.header->failed_bytes == (1ull << 59) - 2 * PAGE);
+    const struct tm_segment_header *header = tm_core.header;
+    /* Wrong arguments are no failure. */
+    CHECK(tidemark_test_mmap(NULL, 0, READ_WRITE, ANONYMOUS, -1, 0) == MAP_FAILED);
+    CHECK(header->failed_bytes == 0 && header->failed_ms == 0);
+    struct rlimit before, little;
+    CHECK(getrlimit(RLIMIT_AS, &before) == 0);
+    little = before;
+    little.rlim_cur = 16 * PAGE; /* much less than is mapped */
+    uint64_t ms = tm_now_ms();
+    CHECK(setrlimit(RLIMIT_AS, &little) == 0);
+    void *reserved = tidemark_test_mmap(NULL, 300 * PAGE, PROT_NONE, ANONYMOUS, -1, 0);
+    uint64_t after_reserved = header->failed_bytes;
+    void *mapped = tidemark_test_mmap(NULL, 300 * PAGE + 1, READ_WRITE, ANONYMOUS, -1, 0);
+    int why = errno;
+    uint64_t after_mapped = header->failed_bytes, limit = header->failed_address_space_limit;
+    void *grown = tidemark_test_mremap(start, 2 * PAGE, 402 * PAGE, MREMAP_MAYMOVE);
+    setrlimit(RLIMIT_AS, &before);
+    CHECK(reserved == MAP_FAILED && after_reserved == 0);
+    CHECK(mapped == MAP_FAILED && why == ENOMEM && after_mapped == 301 * PAGE);
+    CHECK(limit == 16 * PAGE && header->failed_ms >= ms);
+    CHECK(grown == MAP_FAILED && header->failed_bytes == 400 * PAGE);
     CHECK(tidemark_test_munmap(start, 2 * PAGE) == 0);
 }
 
