@@ -12,6 +12,8 @@ import type { Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
 import { growingTypes } from "./type_growth.js";
 
 const COUNTS: ReadonlySet<Metric> = new Set(["openFiles", "openSockets", "threads", "children"]);
+/** A program that started this long before the window had memory that the profile does not contain. */
+export const ATTACHED_MS: Millis = 1000;
 /** Least growth of RSS that counts: bytes, and share of the level. */
 export const SMALLEST_RISE_BYTES = 5_000_000;
 const SMALLEST_RISE_SHARE = 0.02;
@@ -101,31 +103,34 @@ export function observe(evidence: Evidence): Observations {
   };
 }
 
-/** A site's own rise in the last third of the window, as a share of that in the middle third: it slows down. */
-const SLOWED = 0.6;
+/** What a site keeps of what it allocates in the last third of the window, as a share of the same in the middle third. */
+const KEEPS_LESS = 0.6;
 /** Of the rate at which the site keeps memory: RSS rises more slowly at the end. */
-const LEAST_IN_MEMORY = 0.5;
+const LEAST_IN_MEMORY = 0.25;
 
 /**
- * Whether a site that keeps what it allocates replaces memory from before the profile began: entries of a cache that is full now,
- * whose older ones are freed unseen. Its rise slows down, and memory as a whole hardly rises any more.
+ * Whether a site that keeps what it allocates replaces memory from before an attach: entries of a cache that is full now, whose older
+ * ones are freed unseen. It keeps a smaller part of what it allocates, and memory as a whole hardly rises any more.
  */
 function takesOlderMemory(
   { course, site, slope }: SiteJudgement,
-  { sites, window, selection }: Evidence,
+  { sites, window, target, selection }: Evidence,
   total: TotalGrowth,
 ): boolean {
-  if (course !== "keeps" || !sites || selection !== undefined || total.shape === "short") {
+  const isAttached = window.startMs - target.startedMs > ATTACHED_MS;
+  if (course !== "keeps" || !sites || !isAttached || selection !== undefined || isFirm(total)) {
     return false;
   }
-  const [settled, middle, last] = [1 / 3, 2 / 3, 1].map((share) =>
-    valueAt(sites, site.liveBytes, window.startMs + (window.endMs - window.startMs) * share),
-  ) as [number, number, number];
-  return (
-    !isFirm(total) &&
-    total.late.slope < LEAST_IN_MEMORY * slope &&
-    last - middle < SLOWED * (middle - settled)
-  );
+  const third = (window.endMs - window.startMs) / 3;
+  const risen = (values: Float64Array, fromMs: TimeMs) =>
+    valueAt(sites, values, fromMs + third) - valueAt(sites, values, fromMs);
+  const kept = ([1, 2] as const).map((n) => {
+    const fromMs = window.startMs + n * third;
+    return risen(site.liveBytes, fromMs) / Math.max(1, risen(site.allocatedBytes, fromMs));
+  });
+  const [middle, last] = kept as [number, number];
+  const isLevel = total.shape !== "short" && total.late.slope < LEAST_IN_MEMORY * slope;
+  return isLevel && last < KEEPS_LESS * middle;
 }
 
 /**

@@ -5,7 +5,7 @@ import {
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
-import type { Observations } from "../evidence/observations.js";
+import { ATTACHED_MS, type Observations } from "../evidence/observations.js";
 import { isFirm, SHORTEST_WINDOW_MS } from "../series/growth.js";
 import { growthShown, memoryName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
@@ -72,9 +72,6 @@ const ERRORS = 2;
 function errorOf(suspects: readonly SiteJudgement[]): Bytes {
   return Math.sqrt(suspects.reduce((sum, { site }) => sum + site.standardErrorBytes ** 2, 0));
 }
-
-/** A program that started this long before the window had memory that the profile does not contain. */
-const ATTACHED_MS: Millis = 1000;
 
 /** Why sites keep more than the program grows: their older memory is freed unseen, or their blocks are not all resident. */
 function excess({ evidence, total }: Observations): string {

@@ -93,16 +93,26 @@ test("unknown holders are a limit of a verdict that accuses something, and are r
 });
 
 test("entries of a full cache that replace older ones, allocated before an attach, are no leak while RSS does not rise", () => {
-  const evidence = evidenceOf("rssBytes 40\nanonRssBytes 30\nsite fetch keeps 0.3/s");
-  expect(diagnose(evidence).verdict.kind).toBe("python-leak");
-  const { sites: [fetch] = [], snapshotTimes = [] } = evidence.sites ?? {};
-  const { startMs, endMs } = evidence.window;
+  const begun = evidenceOf("rssBytes 40\nanonRssBytes 30\nsite fetch keeps 0.3/s");
+  const { startMs, endMs } = begun.window;
   const fullMs = startMs + ((endMs - startMs) * 2) / 3;
-  snapshotTimes.forEach((time, snapshot) => {
-    const filledMs = Math.min(time, fullMs) - startMs + 0.3 * Math.max(0, time - fullMs);
-    present(fetch).liveBytes[snapshot] = (0.3 * 2 ** 20 * filledMs) / 1000;
-  });
-  expect(diagnose(evidence).verdict.kind).toBe("steady");
+  /** In the last third, the site keeps 0.3 of what it did, and allocates the share `work` of it. */
+  const slowing = (work: number, startedMs = startMs - 60_000) => {
+    const evidence = evidenceOf("rssBytes 40\nanonRssBytes 30\nsite fetch keeps 0.3/s");
+    const { sites: [fetch] = [], snapshotTimes = [] } = evidence.sites ?? {};
+    snapshotTimes.forEach((time, snapshot) => {
+      const [before, after] = [Math.min(time, fullMs) - startMs, Math.max(0, time - fullMs)];
+      const { liveBytes, allocatedBytes } = present(fetch);
+      liveBytes[snapshot] = (0.3 * 2 ** 20 * (before + 0.3 * after)) / 1000;
+      allocatedBytes[snapshot] = (0.5 * 2 ** 20 * (before + work * after)) / 1000;
+    });
+    return diagnose({ ...evidence, target: { ...evidence.target, startedMs } }).verdict.kind;
+  };
+  expect(slowing(1)).toBe("steady");
+  // Fewer requests: it keeps as large a part of what it allocates.
+  expect(slowing(0.3)).toBe("python-leak");
+  // Watched from its start.
+  expect(slowing(1, startMs)).toBe("python-leak");
 });
 
 test("the rate behind a holder is not that of what another container holds", () => {
