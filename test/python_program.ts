@@ -3,6 +3,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { readStat } from "../src/linux/index.js";
 import { itemAt } from "../src/model/base/columns.js";
 import { present } from "../src/model/base/present.js";
 
@@ -58,7 +60,14 @@ def say(value):
   return await start(chroot === undefined ? words : ["chroot", chroot, ...words], environment);
 }
 
-/** Starts a program that prints lines of JSON and reads a byte after each. */
+/** Until a process that has printed a line is waiting for a byte: before, objects of its call of print() are still there. */
+async function waits(pid: number): Promise<void> {
+  for (let attempt = 0; attempt < 500 && readStat(pid)?.state !== "S"; attempt++) {
+    await sleep(2);
+  }
+}
+
+/** Starts a program that prints lines of JSON, and waits for a byte after each. */
 export async function start(
   words: readonly string[],
   environment: Record<string, string> = {},
@@ -75,6 +84,7 @@ export async function start(
     if (done === true) {
       throw new Error(`${words[0]} ended before it said anything`);
     }
+    await waits(present(child.pid));
     return JSON.parse(value) as Record<string, unknown>;
   };
   return {
