@@ -131,6 +131,10 @@ describe("an error at an rlimit", () => {
 
   test("where its agent saw none fail, only at the limit itself", () => {
     expect(stoppedByRlimit(ended, limits, failed, null)).toBeNull();
+    // What became resident after the last poll may have been mapped before.
+    const touched = { ...ended, maxRssBytes: 440 * MIB };
+    expect(stoppedByRlimit(touched, limits, failed, null)).toBeNull();
+    expect(stoppedByRlimit(touched, limits, failed, undefined)).toMatchObject({ cause: "rlimit" });
     const at = { ...limits, addressSpaceBytes: 430 * MIB };
     expect(stoppedByRlimit(ended, at, failed, null)).toMatchObject({ limit: "RLIMIT_AS" });
   });

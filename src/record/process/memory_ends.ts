@@ -141,8 +141,9 @@ export function stoppedByRlimit(
   }
   const isSeen = failed != null && timeMs - failed.timeMs <= RIGHT_BEFORE_MS;
   const { addressSpaceBytes = null, dataBytes = null } = (isSeen ? failed : limits) ?? {};
-  // Pages that became resident after the last poll were also mapped after it.
-  const since = Math.max(0, maxRssBytes - last.rssBytes);
+  // Pages that became resident after the last poll were probably mapped after it; that alone accuses nothing if the agent saw all.
+  const isCertain = !isSeen && failed !== undefined;
+  const since = isCertain ? 0 : Math.max(0, maxRssBytes - last.rssBytes);
   const candidates = [
     {
       limit: "RLIMIT_AS",
