@@ -9,7 +9,9 @@ import { type SiteHistory, valueAt } from "../sites/site_history.js";
  * objects, so there have to be as many samples. */
 const SEVERAL_CONTAINERS = 4;
 /** Objects of a site for each entry of the holder: with fewer, the entries are what grows. */
-const SEVERAL_OBJECTS = 2;
+const MANY_OBJECTS = 10;
+/** Where the containers themselves are accused, as many as the holder had entries, when these were counted, or up to so many times. */
+const MOST_CONTAINERS = 2;
 /** Containers whose own memory grows by less may be small ones that were just created. */
 const CONTAINERS_GREW: Bytes = 2 ** 18;
 
@@ -28,7 +30,9 @@ export function haveContainersGrown(
   const isInside = (path: readonly string[] = []) =>
     path.length >= holder.path.length && holder.path.every((step, n) => step === path[n]);
   const ofEntry = objectsOfEntry(observations, accused, holder);
-  const mayBeInside = ofEntry === 0 || ofEntry >= SEVERAL_OBJECTS;
+  const mayBeInside = ofEntry === 0 || ofEntry >= MANY_OBJECTS;
+  const areThemselves = ({ key, objects }: SiteHistory) =>
+    key === accused.key && (objects.at(-1) ?? 0) <= MOST_CONTAINERS * holder.entries;
   return (
     histories !== undefined &&
     histories !== null &&
@@ -36,7 +40,7 @@ export function haveContainersGrown(
       const known = holders.find((each) => each.site === site.key)?.holder;
       const leaf = site.keptStacks[0]?.frames[0];
       return (
-        (mayBeInside || site.key === accused.key) &&
+        (mayBeInside || areThemselves(site)) &&
         slope * (window.endMs - window.startMs) >= CONTAINERS_GREW &&
         Math.min(site.objects.at(-1) ?? 0, site.liveSamples) >= SEVERAL_CONTAINERS &&
         (isInside(known?.path) ||
