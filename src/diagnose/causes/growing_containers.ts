@@ -10,7 +10,7 @@ import { type SiteHistory, valueAt } from "../sites/site_history.js";
 const SEVERAL_CONTAINERS = 4;
 /** Objects of a site for each entry of the holder: with fewer, the entries are what grows. */
 const MANY_OBJECTS = 10;
-/** Where the containers themselves are accused, as many as the holder had entries, when these were counted, or up to so many times. */
+/** Where the containers themselves are accused: the most of them, as a multiple of the entries that the holder had when it was counted. */
 const MOST_CONTAINERS = 2;
 /** Containers whose own memory grows by less may be small ones that were just created. */
 const CONTAINERS_GREW: Bytes = 2 ** 18;

@@ -13,7 +13,7 @@ import { growingTypes } from "./type_growth.js";
 
 const COUNTS: ReadonlySet<Metric> = new Set(["openFiles", "openSockets", "threads", "children"]);
 /** A program that started this long before the window had memory that the profile does not contain. */
-export const ATTACHED_MS: Millis = 1000;
+const ATTACHED_MS: Millis = 1000;
 /** Least growth of RSS that counts: bytes, and share of the level. */
 export const SMALLEST_RISE_BYTES = 5_000_000;
 const SMALLEST_RISE_SHARE = 0.02;
@@ -103,6 +103,11 @@ export function observe(evidence: Evidence): Observations {
   };
 }
 
+/** Whether the program had run before the profile began. */
+export function isAttached({ window, target }: Evidence): boolean {
+  return window.startMs - target.startedMs > ATTACHED_MS;
+}
+
 /** What a site keeps of what it allocates in the last third of the window, as a share of the same in the middle third. */
 const KEEPS_LESS = 0.6;
 /** Of the rate at which the site keeps memory: RSS rises more slowly at the end. */
@@ -114,11 +119,12 @@ const LEAST_IN_MEMORY = 0.25;
  */
 function takesOlderMemory(
   { course, site, slope }: SiteJudgement,
-  { sites, window, target, selection }: Evidence,
+  evidence: Evidence,
   total: TotalGrowth,
 ): boolean {
-  const isAttached = window.startMs - target.startedMs > ATTACHED_MS;
-  if (course !== "keeps" || !sites || !isAttached || selection !== undefined || isFirm(total)) {
+  const { sites, window, selection } = evidence;
+  const mayReplace = isAttached(evidence) && selection === undefined && !isFirm(total);
+  if (course !== "keeps" || !sites || !mayReplace) {
     return false;
   }
   const third = (window.endMs - window.startMs) / 3;

@@ -5,7 +5,7 @@ import {
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
-import { ATTACHED_MS, type Observations } from "../evidence/observations.js";
+import { isAttached, type Observations } from "../evidence/observations.js";
 import { isFirm, SHORTEST_WINDOW_MS } from "../series/growth.js";
 import { growthShown, memoryName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
@@ -75,8 +75,7 @@ function errorOf(suspects: readonly SiteJudgement[]): Bytes {
 
 /** Why sites keep more than the program grows: their older memory is freed unseen, or their blocks are not all resident. */
 function excess({ evidence, total }: Observations): string {
-  const isAttached = evidence.window.startMs - evidence.target.startedMs > ATTACHED_MS;
-  const why = isAttached
+  const why = isAttached(evidence)
     ? "memory allocated before the recording is freed meanwhile, or part of the blocks is reserved but not written yet"
     : "part of the blocks is reserved but not written yet, or other memory is freed";
   return ` ${memoryName(total)} grows by only ${formatSlopeBriefly(total.slope)}: ${why}.`;

@@ -88,7 +88,10 @@ function explains(bytes: Bytes, { rise }: Growth, [least, most]: readonly [numbe
   return bytes >= least * rise && bytes <= most * rise;
 }
 
-/** Of what a site mapped after the first third of the window: in the second third, as /dev/shm grew, not at the end to clean up. */
+/**
+ * The least share of what a site mapped after the first third of the window that it mapped in the second third. A site with less
+ * maps the blocks only at the end, to clean up.
+ */
 const LEAST_MEANWHILE = 0.25;
 
 /**
