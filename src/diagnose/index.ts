@@ -7,6 +7,7 @@ export type {
   TypeCourse,
 } from "./evidence/evidence.js";
 export { holderEvidenceOf } from "./evidence/holder_evidence.js";
+export { withoutLaunchers } from "./evidence/launcher.js";
 export { restrictedTo } from "./evidence/selection.js";
 export { evidenceOfSnapshots } from "./evidence/snapshot_evidence.js";
 export { growingTypes } from "./evidence/type_growth.js";

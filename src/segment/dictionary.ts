@@ -46,6 +46,8 @@ export interface NameSources {
   readonly threads?: ThreadNameSource;
 }
 
+/** What threading calls the main thread, which the kernel names after the program. */
+const MAIN_THREAD = "MainThread";
 /** Number of snapshots in which a thread's name is requested; a thread that runs no Python has none. */
 const MOST_ASKED = 3;
 
@@ -210,11 +212,12 @@ export class ProcessDictionary {
 
   #renewThreads({ header, threads }: SegmentSnapshot): void {
     const rows = threadRows(threads);
-    if (header.python !== "") {
+    const isPython = header.python !== "";
+    if (isPython) {
       this.#askNames(rows);
     }
     rows.forEach(({ tid, isMain, kernelName }, row) => {
-      const name = this.#givenNames[row] ?? kernelName;
+      const name = this.#givenNames[row] ?? (isPython && isMain ? MAIN_THREAD : kernelName);
       const key = `${tid} ${isMain} ${name}`;
       if (this.#threadKeys[row] === key) {
         return;
@@ -232,7 +235,7 @@ export class ProcessDictionary {
     });
   }
 
-  /** A single main thread needs no name. Among rows with the same id, the last one is the running thread. */
+  /** A single main thread has its usual name. Among rows with the same id, the last one is the running thread. */
   #askNames(rows: readonly ThreadRow[]): void {
     const { threads: source } = this.#sources;
     const unnamed = rows.flatMap(({ tid }, row) =>

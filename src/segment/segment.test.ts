@@ -40,7 +40,7 @@ describe("a segment", () => {
       },
     ]);
     expect(tables.threads.map(({ tid, name, isMain }) => [tid, name, isMain])).toEqual([
-      [42, "python", true],
+      [42, "MainThread", true],
       [43, "loader", false],
     ]);
     const label = uint32At(snapshot.sites.label, 1);
@@ -94,18 +94,18 @@ describe("a segment", () => {
       const { threads } = assembler.take(START_REALTIME_MS + 1000).tables;
       return threads.map(({ tid, name }) => `${tid} ${name}`);
     };
-    expect(snapshot()).toEqual(["42 python"]);
+    expect(snapshot()).toEqual(["42 MainThread"]);
     expect(asked).toBe(0);
     segment.thread(43, "python");
     segment.thread(44, "grpc");
     segment.thread(43, "python"); // the kernel gave the number of a thread that has ended again
-    expect(snapshot()).toEqual(["42 python", "43 python", "44 grpc", "43 python"]);
+    expect(snapshot()).toEqual(["42 MainThread", "43 python", "44 grpc", "43 python"]);
     known = new Map([
-      [42, "MainThread"],
+      [42, "acceptor"],
       [43, "loader"],
     ]);
     for (let again = 0; again < 5; again++) {
-      expect(snapshot()).toEqual(["42 MainThread", "43 python", "44 grpc", "43 loader"]);
+      expect(snapshot()).toEqual(["42 acceptor", "43 python", "44 grpc", "43 loader"]);
     }
     expect(asked).toBe(1 + 3);
   });

@@ -102,13 +102,18 @@ export interface MemoryEndEvidence extends MemoryEnd {
   readonly sentence: string;
 }
 
+/** The process whose series has the figures of the whole tree, and the number of processes in it. */
+export interface TreeEvidence {
+  readonly root: ProcessEvidence;
+  readonly members: number;
+}
+
 /** The context of a selection of rows. */
 interface Selection {
   /** "thread=worker and label=ingest". */
   readonly where: string;
-  /** The target with the metrics of the whole process, and the number of processes in its tree. */
-  readonly whole: ProcessEvidence;
-  readonly members: number;
+  /** With the metrics of the whole program. */
+  readonly whole: TreeEvidence;
 }
 
 export interface Evidence {
@@ -116,6 +121,8 @@ export interface Evidence {
   readonly window: { readonly startMs: TimeMs; readonly endMs: TimeMs };
   /** The target first, then its descendants. */
   readonly processes: readonly ProcessEvidence[];
+  /** Set if a launcher (`timeout`, `tini`, a shell script) started the target, whose tree then is the launcher's. */
+  readonly tree?: TreeEvidence;
   readonly events: readonly TimelineEvent[];
   /** Set if an agent ran. */
   readonly sites?: SiteHistories;

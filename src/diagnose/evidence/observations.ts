@@ -4,11 +4,12 @@ import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
 import { assessGrowth, type Growth, isFirm } from "../series/growth.js";
 import { type Readings, readingsOf } from "../series/readings.js";
-import { membersOf, type TotalGrowth, totalGrowth } from "../series/total_growth.js";
+import { type TotalGrowth, totalGrowth } from "../series/total_growth.js";
 import { valueAt } from "../sites/site_history.js";
 import { judgeSites, keeps, type SiteJudgement } from "../sites/suspects.js";
 import { type BoundedSuspect, boundedBy } from "./bounded_holders.js";
-import type { Evidence, HolderEvidence, ProcessEvidence } from "./evidence.js";
+import type { Evidence, HolderEvidence, ProcessEvidence, TreeEvidence } from "./evidence.js";
+import { treeOf } from "./launcher.js";
 import { growingTypes } from "./type_growth.js";
 
 const COUNTS: ReadonlySet<Metric> = new Set(["openFiles", "openSockets", "threads", "children"]);
@@ -73,10 +74,8 @@ export function observe(evidence: Evidence): Observations {
     .map((process, i) => observeProcess(process, i === 0));
   const mappings = evidence.mappings ? judgeSites(evidence.mappings, startMs) : [];
   const target = processes[0] as ProcessObservation;
-  const total = totalGrowth(
-    { ...target.process, liveBytes: evidence.liveAtEndBytes ?? 0 },
-    membersOf(evidence.processes),
-  );
+  const { root, members } = treeOf(evidence) as TreeEvidence;
+  const total = totalGrowth({ ...root, liveBytes: evidence.liveAtEndBytes ?? 0 }, members);
   const judged = evidence.sites ? judgeSites(evidence.sites, startMs) : [];
   const sites = judged.map((site) =>
     takesOlderMemory(site, evidence, total) ? { ...site, course: "fills" as const } : site,

@@ -1,6 +1,6 @@
 /** Evidence restricted to selected rows of a profile: `diagnose --where thread=worker`. */
-import { membersOf } from "../series/total_growth.js";
 import type { Evidence } from "./evidence.js";
+import { treeOf } from "./launcher.js";
 
 /**
  * `evidence` has the sites of the selected rows. This removes everything that concerns the whole process
@@ -11,7 +11,7 @@ export function restrictedTo(where: string, evidence: Evidence): Evidence {
   const { census: _, memoryEnds = [], snapshots: __, holders, collectors, ...rest } = evidence;
   const { sites, passing } = evidence.sites ?? { sites: [], passing: [] };
   const keys = new Set([...sites, ...passing].map(({ key }) => key));
-  const [whole] = evidence.processes;
+  const whole = treeOf(evidence);
   return {
     ...rest,
     ...(collectors === undefined ? {} : { collectors }),
@@ -20,15 +20,7 @@ export function restrictedTo(where: string, evidence: Evidence): Evidence {
       ...process,
       series: { pid: series.pid, timesMs: new Float64Array(), values: new Map() },
     })),
-    ...(whole === undefined
-      ? {}
-      : {
-          selection: {
-            where,
-            whole,
-            members: membersOf(evidence.processes),
-          },
-        }),
+    ...(whole === null ? {} : { selection: { where, whole } }),
     limits: [...evidence.limits, ...memoryEnds.map(({ sentence }) => sentence)],
   };
 }

@@ -80,8 +80,9 @@ export function withSelection(document: DiagnosisJson, { evidence }: Observation
   if (selection === undefined) {
     return document;
   }
-  const { where, whole, members } = selection;
-  const { slope, low, high, shape } = totalGrowth(whole, members);
+  const { where, whole } = selection;
+  const { root, members } = whole;
+  const { slope, low, high, shape } = totalGrowth(root, members);
   const isKnown = shape !== "short" && low > 0;
   const own = Math.max(0, document.growth.bytesPerHour / MS_PER_HOUR);
   const share = isKnown ? Math.min(1, own / slope) : null;

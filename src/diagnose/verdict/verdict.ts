@@ -61,7 +61,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
     window: {
       startMs: evidence.window.startMs,
       endMs: evidence.window.endMs,
-      points: observations.target.process.series.timesMs.length,
+      points: observations.target.readings("rssBytes").values.length,
     },
     verdict: {
       kind,

@@ -9,6 +9,7 @@ import {
   readingsAtWork,
   restrictedTo,
   SiteHistoryBuilder,
+  withoutLaunchers,
 } from "../../diagnose/index.js";
 import type { Bytes, OnProgress, StackId } from "../../model/base/units.js";
 import type { FrameJson } from "../../model/documents/documents.js";
@@ -55,15 +56,18 @@ async function evidenceIn(recording: Recording, onProgress: OnProgress): Promise
   const histories = await siteHistories(recording, onProgress);
   const census = censusEvidence(recording.censuses);
   const { snapshots, limits } = await recordedSnapshots(recording);
+  const program = withoutLaunchers(processesOf(recording));
+  const [first] = program.processes;
+  const { pid, command } = (program.tree === undefined ? undefined : first) ?? recording.meta;
   return {
     target: {
-      pid: recording.meta.pid,
-      command: [...recording.meta.command],
-      python: recording.processes[0]?.python ?? "",
-      startedMs: recording.processes[0]?.startedMs ?? recording.meta.startedMs,
+      pid,
+      command: [...command],
+      python: first?.python ?? "",
+      startedMs: first?.startedMs ?? recording.meta.startedMs,
     },
     window: { startMs: recording.startMs, endMs: recording.endMs },
-    processes: processesOf(recording),
+    ...program,
     events: recording.events,
     ...histories,
     ...(census === null ? {} : { census }),
