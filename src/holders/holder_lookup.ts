@@ -48,6 +48,7 @@ import { namedHolder } from "./cell_results.js";
 import { collectorOf } from "./collector_state.js";
 import { conservativeOwners } from "./conservative_owners.js";
 import { isOwnFile, puttersInto } from "./container_putters.js";
+import { entrySpread } from "./entry_spread.js";
 import { graphHolder, hasTensors, isOfGraph } from "./graph_holder.js";
 import { makerOf } from "./handle_makers.js";
 import { evenly, handleObjects, MOST_OF_TYPE } from "./handle_objects.js";
@@ -328,7 +329,15 @@ function rowOf(
   const withGraph = heldNodes.filter((node) => isOfGraph(objects, node)).length;
   const graph = withGraph + (ofGraphs === null ? 0 : unknown);
   const counts = { looked, held, garbage, graph, unreferenced };
-  return { site, madeAt: null, ...counts, ...wordsOf(objects, holder) };
+  const spread =
+    holder === null || moved ? null : entrySpread(objects.paths, holder.node, heldNodes);
+  return {
+    site,
+    madeAt: null,
+    ...counts,
+    ...wordsOf(objects, holder),
+    ...(spread === null ? {} : { entrySpread: spread }),
+  };
 }
 
 /** Types whose table grows with their contents; a torn one may seem to have any size. */

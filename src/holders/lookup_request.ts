@@ -33,6 +33,7 @@ export interface LookupSite {
   readonly site: string;
   /** The memory is from Python's allocator, so every block is an object or part of one. */
   readonly python: boolean;
+  /** The oldest allocation first. */
   readonly addresses: readonly Address[];
   /**
    * Set if the site's memory is a few large blocks that are reallocated at growing sizes: bounds for the size

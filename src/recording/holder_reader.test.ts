@@ -27,5 +27,5 @@ test("memory is unreferenced only if every lookup finds so; older recordings do 
   expect(merged(row({ unreferenced: 4 }), row({ unreferenced: 38 }))?.unreferenced).toBe(4);
   expect(merged(row({ unreferenced: 38 }), row({ unreferenced: 40 }))?.unreferenced).toBe(38);
   expect(merged(row({}), row({}))?.unreferenced).toBeUndefined();
-  expect(() => merged(row({ unreferenced: "all" }))).toThrow(/a holder's count/);
+  expect(() => merged(row({ unreferenced: "all" }))).toThrow(/a holder's figure/);
 });

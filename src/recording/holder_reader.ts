@@ -35,11 +35,13 @@ export class HolderReader {
     demand(Array.isArray(rows), "holders.rows is not a list");
     for (const row of rows) {
       checkTable(row, ROW, "a holder");
-      const { putters, unreferenced } = record(row, "a holder");
-      demand(
-        unreferenced === undefined || Number.isFinite(unreferenced),
-        "a holder's count is not a number",
-      );
+      const { putters, unreferenced, entrySpread } = record(row, "a holder");
+      for (const figure of [unreferenced, entrySpread]) {
+        demand(
+          figure === undefined || Number.isFinite(figure),
+          "a holder's figure is not a number",
+        );
+      }
       demand(Array.isArray(putters), "a holder's putters are not a list");
       for (const putter of putters) {
         checkTable(putter, PUTTER, "functions that add to a holder");

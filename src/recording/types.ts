@@ -138,6 +138,11 @@ export interface HolderRow {
   readonly type: string;
   readonly retainedBytes: Bytes;
   readonly entries: number;
+  /**
+   * How far apart objects in the same entry were allocated, as a multiple of what chance would give: about 1 if entries grow, near
+   * 0 if they are created whole. Absent if it is unknown, and in older recordings.
+   */
+  readonly entrySpread?: number;
   /** 0: the holder has none. */
   readonly bound: number;
   /** Functions of the program's own code that add items to it; empty if none is known. */

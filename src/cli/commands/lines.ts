@@ -47,8 +47,8 @@ export const about: CommandAbout = {
 export function buildCommand(): Command {
   const command = new Command("lines")
     .description(
-      "Memory by source line: each allocation is attributed to the line of your own code that led to it,\n" +
-        "or, with FILE, to the innermost line of that file.",
+      "Memory by source line: each allocation is attributed to the line of your own code that led to it, to\n" +
+        "that of a library if none did, or, with FILE, to the innermost line of that file.",
     )
     .argument("<recording>", "a .tidemark file")
     .argument("[file]", "only this source file: its path, or the end of its path")

@@ -123,7 +123,9 @@ export function printLines(screen: Screen, rows: readonly Row[], shown: LinesSho
     rows.map((row) => columns.map((column) => column.text(row))),
   );
   const files = [...new Set(rows.map((row) => row.file))];
-  const what = shown.byLine ? `of ${files.map(shortPath).join(", ")}` : "by line of your own code";
+  const what = shown.byLine
+    ? `of ${files.map(shortPath).join(", ")}`
+    : "by line of your own code, or of a library that none of it called";
   const only = shown.where === undefined ? "" : `, ${oneLine(shown.where)} only`;
   screen.line(paint.bold(`${known("live") ? "Live bytes" : "Memory"} ${what}${only}`));
   for (const line of rows.length > 0

@@ -16,7 +16,7 @@ const MOST_CONTAINERS = 2;
 const CONTAINERS_GREW: Bytes = 2 ** 18;
 
 /**
- * Whether several blocks of a function that adds to the holder of `accused`, or of what is inside that holder, are reallocated as they
+ * Whether the entries of the holder of `accused` gain objects, as its lookup saw. If it could not see that: whether several blocks of a function that adds to the holder of `accused`, or of what is inside that holder, are reallocated as they
  * grow. Where each entry holds about one of the accused objects, the number of entries grows, unless these blocks are accused.
  */
 export function haveContainersGrown(
@@ -26,6 +26,10 @@ export function haveContainersGrown(
 ): boolean {
   const { evidence, sites } = observations;
   const { sites: histories, window, holders = [] } = evidence;
+  const seen = entriesGrow(observations, accused);
+  if (seen !== null) {
+    return seen;
+  }
   const adders = new Set((holder.putters ?? []).map((each) => `${each.function} ${each.file}`));
   const isInside = (path: readonly string[] = []) =>
     path.length >= holder.path.length && holder.path.every((step, n) => step === path[n]);
@@ -48,6 +52,22 @@ export function haveContainersGrown(
         isReallocated(site, histories, window.startMs)
       );
     })
+  );
+}
+
+/**
+ * Whether the entries of the holder of `accused` gain objects as long as they exist, as its lookup saw or that of another site with the
+ * same holder; null if none could see it.
+ */
+export function entriesGrow({ evidence }: Observations, accused: SiteHistory): boolean | null {
+  const { holders = [] } = evidence;
+  const own = holders.find(({ site }) => site === accused.key);
+  const path = own?.holder?.path.join("\n");
+  const same = holders.filter(
+    ({ pid, holder }) => holder !== null && pid === own?.pid && holder.path.join("\n") === path,
+  );
+  return (
+    own?.entriesGrow ?? same.find(({ entriesGrow: seen }) => seen !== null)?.entriesGrow ?? null
   );
 }
 

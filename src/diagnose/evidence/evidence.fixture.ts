@@ -19,6 +19,7 @@
  *     forked 43 10s                              time of the fork; default: the start
  *     holder record held=40 path=app>history type=list entries=900 bound=0 at=20s
  *     holder record held=40 path=app>history putter=keep callers=record,replay
+ *     holder record held=40 path=app>history grow=yes   whether the lookup saw that entries grow; default: unknown
  *     holder record held=0 unreferenced=2               a lookup that found no holder; default: nothing refers to it
  *     holder polars.Frame library=yes held=40 path=app>frames      of a census type, not allocated by malloc
  * holder socket.socket made=serve held=40 path=app>pool       of open files, sockets or threads, and what
@@ -351,6 +352,7 @@ function holderOf(
       ),
     foundMs,
     madeAt: options.get("made")?.split(",").map(frameOf) ?? [],
+    entriesGrow: options.has("grow") ? options.get("grow") === "yes" : null,
     callers: options.get("callers")?.split(",") ?? [],
     looked: 40,
     held: number("held"),

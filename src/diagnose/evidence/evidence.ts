@@ -63,6 +63,8 @@ export interface HolderEvidence {
   readonly unreferenced: number | null;
   /** null if no common holder was found. */
   readonly holder: HolderJson | null;
+  /** Whether the entries of the holder gain objects as long as they exist; null if it is unknown. */
+  readonly entriesGrow: boolean | null;
   /** Callers of the only function that adds items to it. */
   readonly callers: readonly string[];
   /** Its bound (maxsize, maxlen), if any. */

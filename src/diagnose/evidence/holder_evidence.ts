@@ -7,6 +7,9 @@ import type { HolderLookup, Putter } from "../../recording/types.js";
 import type { Evidence, HolderEvidence } from "./evidence.js";
 import { shortPath } from "./short_path.js";
 
+/** The spread of entries that grow is about 1, that of entries that are created whole near 0. */
+const SPREAD_OF_GROWING = 0.5;
+
 /** `framesOf`: the frames of a stack in the dictionary, if there is one. */
 export function holderEvidenceOf(
   lookups: readonly HolderLookup[],
@@ -34,6 +37,7 @@ function holdersOf(
       bound,
       putters,
       unreferenced,
+      entrySpread,
       ...row
     }) => ({
       pid,
@@ -46,6 +50,7 @@ function holdersOf(
       graph,
       unreferenced: unreferenced ?? null,
       holder: row.path.length === 0 ? null : holderJson({ ...row, foundMs }, putters),
+      entriesGrow: entrySpread === undefined ? null : entrySpread >= SPREAD_OF_GROWING,
       callers: putters.length === 1 ? (putters[0] as Putter).callers : [],
       bound: bound > 0 ? bound : null,
     }),

@@ -6,7 +6,7 @@ import type {
 } from "../../model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../model/documents/documents.js";
 import { baseName } from "../../model/profile/frame_text.js";
-import { haveContainersGrown, objectsOfEntry } from "../causes/growing_containers.js";
+import { entriesGrow, haveContainersGrown, objectsOfEntry } from "../causes/growing_containers.js";
 import { growingHandles } from "../causes/growing_handles.js";
 import { handleSuspect, namedHolder } from "../causes/named_holder.js";
 import { type Unranked, withPutter } from "../causes/putters.js";
@@ -207,7 +207,9 @@ function factsOf(
       domain: site.domain,
       liveBytes: site.liveBytes.at(-1) ?? 0,
     }),
-    objectsOfEntry: objectsOfEntry(observations, site, holder),
+    ...(entriesGrow(observations, site) === false
+      ? {}
+      : { objectsOfEntry: objectsOfEntry(observations, site, holder) }),
     containersGrow: holder !== null && haveContainersGrown(observations, site, holder),
     ...(handles === undefined ? {} : { handles }),
   };

@@ -66,6 +66,10 @@ test("lists in a dict that grow are bounded, not the dict", () => {
   buffers.objects.fill(50);
   expect(given(evidence)).toContain("TM-A028");
   expect(given(evidence)).not.toContain("TM-A002");
+  const seen = (grow: string) =>
+    given(evidenceOf(kept.replace("entries=50", `entries=50 grow=${grow}`)));
+  expect(seen("yes")).toContain("TM-A028");
+  expect(seen("no")).toContain("TM-A002");
   // One block that is reallocated is the holder's own, however many objects its one sample counts for.
   const oneSample = evidenceOf(kept.replace("record keeps 0.2/s", "record keeps 0.2/s samples=1"));
   present(oneSample.sites?.sites.find(({ key }) => key.endsWith(" record"))).objects.fill(50);
