@@ -111,8 +111,9 @@ function nothingKept({ sites, bounded, windowMs }: Observations): Finding {
   }
   const isFew = largest.course === "small" && largest.keptBytes >= SMALLEST_KEPT_BYTES;
   const why = HARMLESS[isFew ? "hints" : largest.course];
+  const none = isFew || largest.course === "small" ? "No site certainly keeps" : "No site keeps";
   return silent(
-    `No site keeps what it allocates. The largest site, ${where}, has ${keptText(largest.keptBytes, windowMs)} live, ${why}.`,
+    `${none} what it allocates. The largest site, ${where}, has ${keptText(largest.keptBytes, windowMs)} live, ${why}.`,
   );
 }
 

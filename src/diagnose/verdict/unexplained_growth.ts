@@ -48,8 +48,10 @@ export function unexplainedGrowth(observations: Observations, calm: Finding | nu
   if (total.rise < smallestRise(total.spanMs, total.level)) {
     return growsSlowly(observations, grows, part);
   }
+  const unknown =
+    part === "" ? "no measurement explains it yet" : "no measurement shows yet whether it lasts";
   return open(
-    `${grows}, and no measurement explains it yet: ${settledBy(observations, neededMs)}.${part}`,
+    `${grows}, and ${unknown}: ${settledBy(observations, neededMs)}.${part}`,
     WEIGHT,
     neededMs,
   );

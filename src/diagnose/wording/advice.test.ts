@@ -237,6 +237,8 @@ test("handles: each kind is closed or ended in its own manner", () => {
   expect(ids({ handles: "threads" }, "handle-leak")).toEqual(["TM-A071"]);
   expect(ids({ handles: "open sockets" }, "handle-leak")).toEqual(["TM-A072"]);
   expect(ids({ handles: "open files" }, "handle-leak")).toEqual(["TM-A070"]);
+  const code = "Popen._get_handles /usr/lib/python3.13/subprocess.py";
+  expect(ids({ handles: "open files", code }, "handle-leak")).toEqual(["TM-A073"]);
 });
 
 test("kept graphs: loss.item() first, and create_graph only where a gradient holds them", () => {

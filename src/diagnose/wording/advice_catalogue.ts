@@ -178,6 +178,18 @@ export const OTHER_ADVICE: readonly Advice[] = [
     after: "with contextlib.closing(socket.create_connection(address)) as connection:\n    ...",
   },
   {
+    id: "TM-A073",
+    text: "Wait for each child process and close its pipes: subprocess.run(), or a with block around Popen.",
+    when: "Open files accumulate that are the pipes of child processes.",
+    kinds: ["handle-leak"],
+    fits: ({ handles, code = "" }) =>
+      handles === "open files" && /\bsubprocess(?:\.py)?\b/.test(code),
+    insteadOf: ["TM-A070"],
+    before: "process = subprocess.Popen(command, stdout=subprocess.PIPE)",
+    after:
+      "with subprocess.Popen(command, stdout=subprocess.PIPE) as process:\n    output, _ = process.communicate()",
+  },
+  {
     id: "TM-A070",
     text: "Close each in the code that opened it: use a with block, contextlib.closing, or a bounded pool.",
     when: "Open files accumulate, or handles of several kinds.",
