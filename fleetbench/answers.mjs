@@ -3,7 +3,8 @@
  * at that moment and returns whether it reports a leak, since which version, and at which line.
  *
  * @typedef {{leak: boolean, version: string | null, isRegression: boolean, culprit: {file: string, function: string} | null,
- *   shown: string, figure?: number}} Answer figure: what a simple rule compares with its threshold
+ *   instances: string[] | null, shown: string, figure?: number}} Answer instances: those that leak alone, or null: the rule
+ *   does not say. figure: what a simple rule compares with its threshold
  * @typedef {(service: string, processes: import("./folder.mjs").Process[], endMs: number, services: number) => Answer} Rule
  */
 import { diagnoseService, processesForSites } from "../dist/diagnose/index.js";
@@ -16,7 +17,7 @@ const WINDOW = 14 * 24 * HOUR;
 function tidemark(service, processes, endMs, services) {
   const window = { startMs: endMs - WINDOW, endMs };
   const document = diagnosed({ service, window, processes }, services);
-  const { verdict, change, suspects } = document;
+  const { verdict, change, suspects, oddInstances } = document;
   const leak = !["steady", "warm-up", "cache-plateau", "insufficient-evidence"].includes(
     verdict.kind,
   );
@@ -26,6 +27,7 @@ function tidemark(service, processes, endMs, services) {
     version: change?.kind === "growth" ? change.version : null,
     isRegression: change?.kind === "growth",
     culprit: line === undefined ? null : { file: line.file, function: line.function },
+    instances: oddInstances.map(({ instance }) => instance),
     shown: verdict.summary,
   };
 }
@@ -89,7 +91,15 @@ export const RULES = new Map([
 /** @param {number} figure @param {number} threshold @returns {Answer} */
 function said(figure, threshold) {
   const leak = figure > threshold;
-  return { leak, version: null, isRegression: leak, culprit: null, shown: "", figure };
+  return {
+    leak,
+    version: null,
+    isRegression: leak,
+    culprit: null,
+    instances: null,
+    shown: "",
+    figure,
+  };
 }
 
 /** @param {import("./folder.mjs").Readings} readings @param {number} fromMs @returns {number | null} */

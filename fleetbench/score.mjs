@@ -10,7 +10,7 @@ import { CALM_MOMENTS_MS, DETECTION_MS } from "./moments.mjs";
 /**
  * @typedef {{fleet: string, service: string, cause: string, isLeak: boolean, reported: boolean,
  *   everFalse: boolean, falseRegression: boolean, innocentDeploy: boolean, versionRight: boolean | null,
- *   culpritRight: boolean | null, hours: number | null, limitSharePerDay: number | null, leakedHours: number | null,
+ *   culpritRight: boolean | null, instancesRight: boolean | null, hours: number | null, limitSharePerDay: number | null, leakedHours: number | null,
  *   hasAgent: boolean, answer: string,
  *   figures?: {last: number, after: [hours: number, figure: number][]}}} Scored
  */
@@ -50,6 +50,10 @@ export function scoreFleet({ name, endMs, processes, labels }, rule, deployAgesM
           ? null
           : last.culprit?.file.endsWith(label.culprit.file) === true &&
             label.culprit.functions.includes(last.culprit.function),
+      instancesRight:
+        label.instances === undefined || !last.leak || last.instances === null
+          ? null
+          : areSame(last.instances, runningOf(own, label.instances)),
       hours: label.leak ? hoursUntil(at, label.startMs ?? endMs, endMs) : null,
       limitSharePerDay: label.leak && limitBytes > 0 ? bytesPerDay / limitBytes : null,
       leakedHours: label.leak ? (endMs - (label.startMs ?? endMs)) / 3_600_000 : null,
@@ -65,6 +69,19 @@ export function scoreFleet({ name, endMs, processes, labels }, rule, deployAgesM
           }),
     };
   });
+}
+
+/** @param {readonly string[]} some @param {readonly string[]} others */
+function areSame(some, others) {
+  return new Set([...some, ...others]).size === some.length && some.length === others.length;
+}
+
+/** @param {Process[]} processes @param {readonly string[]} wanted */
+function runningOf(processes, wanted) {
+  const running = new Set(
+    processes.flatMap(({ instance, endedMs }) => (endedMs === null ? [instance] : [])),
+  );
+  return wanted.filter((instance) => running.has(instance));
 }
 
 /** @param {Process[]} processes @param {number} endMs @param {readonly number[]} deployAgesMs */
@@ -175,6 +192,7 @@ export function totalsOf(rows) {
     recall: share(leaks.map(({ reported }) => reported)),
     versionRight: share(rows.map(({ versionRight }) => versionRight)),
     culpritRight: share(rows.map(({ culpritRight }) => culpritRight)),
+    instancesRight: share(rows.map(({ instancesRight }) => instancesRight)),
     innocentDeploys: rows.filter(({ innocentDeploy }) => innocentDeploy).length,
     falseRegressions: rows.filter((row) => row.innocentDeploy && row.falseRegression).length,
     falseAtAnyTime: rows.filter(({ everFalse }) => everFalse).length,

@@ -131,6 +131,7 @@ function tables({ totals, baselines, fleets }, misjudged) {
     "recall",
     "version",
     "culprit",
+    "instances",
     "regress.",
     "ever false",
     "detected",
@@ -138,7 +139,9 @@ function tables({ totals, baselines, fleets }, misjudged) {
   for (const { name, totals: of } of [{ name: "tidemark", totals }, ...baselines]) {
     text += line([
       name,
-      ...[of.precision, of.recall, of.versionRight, of.culpritRight].map(percent),
+      ...[of.precision, of.recall, of.versionRight, of.culpritRight, of.instancesRight].map(
+        percent,
+      ),
       `${of.falseRegressions}/${of.innocentDeploys}`,
       String(of.falseAtAnyTime),
       hours(of.hoursToDetection),
@@ -172,13 +175,14 @@ function tables({ totals, baselines, fleets }, misjudged) {
         row.reported !== row.isLeak ||
         row.everFalse ||
         row.versionRight === false ||
-        row.culpritRight === false;
+        row.culpritRight === false ||
+        row.instancesRight === false;
       const leak =
         row.limitSharePerDay === null
           ? ""
           : ` leaks ${percent(row.limitSharePerDay)} of the limit a day for ${Math.round(row.leakedHours)} h, ${row.hasAgent ? "with" : "without"} an agent;`;
       text += isWrong
-        ? `${row.fleet} ${row.service}:${leak} reported ${row.reported}, version ${row.versionRight}, culprit ${row.culpritRight}, ever false ${row.everFalse}; ${row.answer}\n`
+        ? `${row.fleet} ${row.service}:${leak} reported ${row.reported}, version ${row.versionRight}, culprit ${row.culpritRight}, instances ${row.instancesRight}, ever false ${row.everFalse}; ${row.answer}\n`
         : "";
     }
   }

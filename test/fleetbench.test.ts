@@ -25,7 +25,10 @@ interface Life {
   readonly limitBytes: number;
 }
 
-/** Three instances of each service, deployed once; `shop` leaks 20 % of its limit a day from version 2 on. */
+/**
+ * Three instances of each service, deployed once; `shop` leaks 20 % of its limit a day from version 2 on, each instance or only
+ * `leaking`.
+ */
 function lives(): Life[] {
   return ["shop", "mail"].flatMap((service) =>
     [0, 1, 2].flatMap((index) =>
@@ -45,13 +48,17 @@ function lives(): Life[] {
 /** A small deviation that differs between readings and repeats in every run. */
 const deviation = (row: number): number => ((row * 7919) % 101) * 1e4;
 
-function write(folder: string, changes: Readonly<Record<string, string>> = {}): void {
+function write(
+  folder: string,
+  changes: Readonly<Record<string, string>> = {},
+  leaking?: readonly string[],
+): void {
   const readings = ["process,timeMs,rssBytes,requestsPerSecond"];
   const sites = ["process,timeMs,liveBytes,stack"];
-  for (const { process, service, version, startedMs, endedMs } of lives()) {
+  for (const { process, service, version, instance, startedMs, endedMs } of lives()) {
     for (let time = startedMs + STEP, row = 0; time < (endedMs ?? END); time += STEP, row++) {
       const leaked =
-        service === "shop" && version === "2"
+        service === "shop" && version === "2" && (leaking?.includes(instance) ?? true)
           ? (0.2 * LIMIT * (time - startedMs)) / (24 * HOUR)
           : 0;
       readings.push(`${process},${time},${Math.round(2e8 + leaked + deviation(row))},20`);
@@ -65,6 +72,7 @@ function write(folder: string, changes: Readonly<Record<string, string>> = {}): 
   const leak = {
     ...{ leak: true, cause: "version", version: "2", startMs: DEPLOY, limitBytes: LIMIT },
     ...{ bytesPerDay: 0.2 * LIMIT, culprit: { file: "shop.py", functions: ["keep"] } },
+    ...(leaking === undefined ? {} : { instances: leaking }),
   };
   const files = {
     "fleet.json": JSON.stringify({ endMs: END, processes: lives() }),
@@ -101,6 +109,20 @@ describe("a folder of labelled fleets", () => {
     const again = readFleet(copy, "one");
     expect(again.processes[0]?.holders).toEqual(first?.holders);
     expect(scoreFleet(again, own as NonNullable<typeof own>)).toEqual(rows);
+  });
+
+  test("which instances leak is compared with the label", () => {
+    const own = RULES.get("tidemark") as NonNullable<ReturnType<typeof RULES.get>>;
+    const folder = join(scratch(), "some");
+    write(join(folder, "one"), {}, ["shop-1"]);
+    const fleet = readFleet(folder, "one");
+    expect(totalsOf(scoreFleet(fleet, own)).instancesRight).toBe(1);
+    const { shop } = fleet.labels;
+    const wrong = {
+      ...fleet,
+      labels: { ...fleet.labels, shop: { ...shop, instances: ["shop-2"] } },
+    };
+    expect(totalsOf(scoreFleet(wrong as typeof fleet, own)).instancesRight).toBe(0);
   });
 
   test.each([
