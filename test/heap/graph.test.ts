@@ -228,6 +228,8 @@ describe("tidemark heap", () => {
     const { stdout: short } = await heap(String(waiting.pid), "--to", "deque", "--json");
     expect(validate<HeapJson>(short, "heap").paths?.[0]?.to).toBe("collections.deque");
     expect(stdout + ways).not.toMatch(/xxxxx|user 7/);
+    const { stdout: first } = await heap(String(waiting.pid), "--to", "dict", "--top", "1");
+    expect(first).toMatch(/PATH FROM A ROOT\n.+\n {2}\d+ more paths\n/);
     const { stdout: dot } = await heap(
       String(waiting.pid),
       "--to",

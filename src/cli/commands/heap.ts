@@ -19,6 +19,7 @@ import {
   type CommonOptions,
   inOrderOf,
   type ListOptions,
+  type SelectedRows,
   selectRows,
   withCommonOptions,
   withExamples,
@@ -26,7 +27,7 @@ import {
   withListOptions,
 } from "../options/options.js";
 import { requireLinux } from "../options/requirements.js";
-import { DEFAULT_CHANGES, DEFAULT_TYPES, printHeap, printHeapDiff } from "../screens/heap.js";
+import { DEFAULT_CHANGES, DEFAULT_ROWS, printHeap, printHeapDiff } from "../screens/heap.js";
 import { dotOf } from "../screens/heap_dot.js";
 import { printJson, printNote, screenOf } from "../text/output.js";
 import { withProgress } from "../text/progress.js";
@@ -81,7 +82,7 @@ export function buildCommand(): Command {
     .option("--save <file>", "save the result for heap diff")
     .option("-o, --output <file>", "write an interactive page of memory by holder");
   withForceOption(command);
-  withListOptions(command, "types", DEFAULT_TYPES);
+  withListOptions(command, "types (with --to: paths)", DEFAULT_ROWS);
   withCommonOptions(command, "stdout");
   // Options after "diff" belong to it, even those with the same names.
   command.enablePositionalOptions().addCommand(buildDiff());
@@ -160,24 +161,40 @@ async function heap(target: string, options: HeapOptions): Promise<void> {
     await writeHeapPage(heapPage(target, seen), options.output, options);
     return;
   }
-  const { rows, leftOut, unmatched } = selectRows(
-    document.types,
-    options,
-    options.json === true ? 0 : DEFAULT_TYPES,
-    (row) => Math.max(row.bytes, row.retainedBytes ?? 0),
-    (row) => row.type,
-  );
+  const { shown, leftOut, unmatched } = chosenRows(document, options);
   if (dot !== null) {
     process.stdout.write(dot);
   } else if (options.json === true) {
-    printJson({ ...document, types: rows, ...(value === null ? {} : { value }) });
+    printJson({ ...shown, ...(value === null ? {} : { value }) });
   } else {
-    printHeap(
-      screenOf(process.stdout),
-      { ...document, types: rows },
-      { quiet, leftOut, unmatched, value },
-    );
+    printHeap(screenOf(process.stdout), shown, { quiet, leftOut, unmatched, value });
   }
+}
+
+/** The paths, if they were requested, otherwise the types that the list options select. */
+function chosenRows(
+  document: HeapJson,
+  options: HeapOptions,
+): { shown: HeapJson } & Omit<SelectedRows<unknown>, "rows"> {
+  const top = options.json === true ? 0 : DEFAULT_ROWS;
+  if (document.paths !== undefined) {
+    const { rows, ...others } = selectRows(
+      document.paths,
+      options,
+      top,
+      (row) => row.retainedBytes,
+      (row) => [...row.path, row.to].join(" -> "),
+    );
+    return { shown: { ...document, paths: rows }, ...others };
+  }
+  const { rows, ...others } = selectRows(
+    document.types,
+    options,
+    top,
+    (row) => Math.max(row.bytes, row.retainedBytes ?? 0),
+    (row) => row.type,
+  );
+  return { shown: { ...document, types: rows }, ...others };
 }
 
 /** Checked before the process is paused, so that no pause is wasted. */

@@ -13,12 +13,12 @@ import type {
 import { oneLine } from "../../model/errors/errors.js";
 import { bar, formatTable, type Screen } from "../text/output.js";
 
-export const DEFAULT_TYPES = 15;
+/** Of types, or of paths if those were requested. */
+export const DEFAULT_ROWS = 15;
 export const DEFAULT_CHANGES = 15;
 const SHOWN_HOLDERS = 8;
 /** Most columns of figures before a path, and the indent of continuation lines. */
 const BEFORE_WAYS = 24;
-const SHOWN_PATHS = 20;
 const SHOWN_BOXED = 3;
 const BAR_COLUMNS = 10;
 /** A holder of less than this share of the heap is not listed. */
@@ -26,9 +26,9 @@ const LEAST_HOLDER_SHARE = 0.005;
 
 interface HeapScreenOptions {
   readonly quiet: boolean;
-  /** Number of types that the list options left out. */
+  /** Number of types, or of paths if those were requested, that the list options left out. */
   readonly leftOut: number;
-  /** Why no type is listed although there are some. */
+  /** Why none is listed although there are some. */
   readonly unmatched: string | undefined;
   /** With --values: the value of the object itself. */
   readonly value: string | null;
@@ -152,7 +152,7 @@ function holderText({ path, type, entries }: Omit<HeapHolderJson, "address">): s
 function printPaths(
   screen: Screen,
   paths: NonNullable<HeapJson["paths"]>,
-  { value }: HeapScreenOptions,
+  { value, leftOut, unmatched }: HeapScreenOptions,
 ): void {
   const table = formatTable(
     screen,
@@ -161,20 +161,20 @@ function printPaths(
       { title: "RETAINED", align: "right", paint: screen.paint.bold },
       { title: "PATH FROM A ROOT", flexible: "cutMiddle" },
     ],
-    paths
-      .slice(0, SHOWN_PATHS)
-      .flatMap(({ path, objects, retainedBytes, to }) =>
-        inLines(screen, `${path.join(" -> ")} -> ${to}`, [
-          formatCount(objects),
-          formatBytes(retainedBytes),
-        ]),
-      ),
+    paths.flatMap(({ path, objects, retainedBytes, to }) =>
+      inLines(screen, `${path.join(" -> ")} -> ${to}`, [
+        formatCount(objects),
+        formatBytes(retainedBytes),
+      ]),
+    ),
   );
-  for (const line of table) {
+  for (const line of unmatched === undefined ? table : [screen.paint.dim(`  ${unmatched}`)]) {
     screen.line(line);
   }
-  if (paths.length > SHOWN_PATHS) {
-    screen.line(screen.paint.dim(`  ${formatCount(paths.length - SHOWN_PATHS)} more paths`));
+  if (leftOut > 0) {
+    screen.line(
+      screen.paint.dim(`  ${formatCount(leftOut)} more ${leftOut === 1 ? "path" : "paths"}`),
+    );
   }
   if (value !== null) {
     screen.line();
