@@ -12,8 +12,9 @@ import type { MetricRow } from "../../recording/writer.js";
 import type { DeviceUse } from "../devices/device_use.js";
 import { type ExitOf, endByKernel } from "../process/exit_report.js";
 import { MemoryWatch } from "../process/memory_watch.js";
-import { ProcessTree, type SparsePoll, type TreePoll } from "../process/process_tree.js";
+import { ProcessTree, type SparsePoll } from "../process/process_tree.js";
 import { RequestRates } from "../process/request_rates.js";
+import type { TreePoll } from "../process/tree_poll.js";
 import { type BegunRecording, beginRecording, type RecordingStart } from "./begun_recording.js";
 
 interface OutsideOptions extends RecordingStart {

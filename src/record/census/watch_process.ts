@@ -16,7 +16,8 @@ import { SeriesReader } from "../../recording/series_reader.js";
 import type { MetricRow } from "../../recording/writer.js";
 import { LedgerSchedule, PollSchedule } from "../budget/schedule.js";
 import { type LedgerTurn, LedgerTurns } from "../process/ledger_turns.js";
-import { ProcessTree, type TreePoll } from "../process/process_tree.js";
+import { ProcessTree } from "../process/process_tree.js";
+import type { TreePoll } from "../process/tree_poll.js";
 import { CensusWatch } from "./census_watch.js";
 
 /** Time after the watch for pending holder lookups. */

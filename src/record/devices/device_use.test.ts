@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Bytes, Pid } from "../../model/base/units.js";
-import type { TreePoll } from "../process/process_tree.js";
+import type { TreePoll } from "../process/tree_poll.js";
 import { DeviceUse } from "./device_use.js";
 
 /** Two recordings, one of the processes 10 and 11, one of 20. */

@@ -10,7 +10,7 @@ import { existsSync } from "node:fs";
 import { readDeviceUse } from "../../gpu/devices/device_totals.js";
 import { monotonicMs } from "../../linux/this_process/clock.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
-import type { TreePoll } from "../process/process_tree.js";
+import type { TreePoll } from "../process/tree_poll.js";
 
 const EVERY_MS: Millis = 30_000;
 const RAREST_MS: Millis = 600_000;

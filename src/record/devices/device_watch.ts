@@ -27,7 +27,7 @@ import {
   type TimelineEvent,
 } from "../../model/profile/series.js";
 import type { MetricRow } from "../../recording/writer.js";
-import type { TreePoll } from "../process/process_tree.js";
+import type { TreePoll } from "../process/tree_poll.js";
 import { type DeviceLine, type DeviceMessage, openDeviceLine } from "./device_line.js";
 
 /** How the devices of the recorded processes are watched. */

@@ -18,9 +18,10 @@ import {
 import { LedgerTurns } from "../process/ledger_turns.js";
 import { MemoryWatch } from "../process/memory_watch.js";
 import type { PoolWatch } from "../process/pool_watch.js";
-import { ProcessTree, type TreePoll } from "../process/process_tree.js";
+import { ProcessTree } from "../process/process_tree.js";
 import { RequestRates } from "../process/request_rates.js";
 import { SuspectWatch } from "../process/suspect_watch.js";
+import type { TreePoll } from "../process/tree_poll.js";
 import { LEAST_ROOM } from "./hand_over.js";
 
 /** Rows are written together at this interval, so a reader of the growing file is at most that far behind. */

@@ -6,7 +6,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { RecentTexts } from "../../linux/index.js";
 import type { Metric } from "../../model/profile/series.js";
 import { MemoryWatch } from "./memory_watch.js";
-import { ProcessTree, TreePoll } from "./process_tree.js";
+import { ProcessTree } from "./process_tree.js";
+import { TreePoll } from "./tree_poll.js";
 
 const HIGH = 64 * 2 ** 20;
 const USAGE = 48 * 2 ** 20;

@@ -34,7 +34,7 @@ import {
   type LastFigures,
   stoppedByRlimit,
 } from "./memory_ends.js";
-import type { TreePoll } from "./process_tree.js";
+import type { TreePoll } from "./tree_poll.js";
 
 /** A killed process has disappeared by then. */
 const KILL_TO_END_MS: Millis = 10_000;

@@ -20,8 +20,8 @@ import {
   SegmentReader,
 } from "../../segment/index.js";
 import { CONSTANTS } from "../../segment/layout.js";
-import type { ProcessTree, TreePoll } from "./process_tree.js";
 import { ThreadNames } from "./thread_names.js";
+import type { PolledTree, TreePoll } from "./tree_poll.js";
 
 export interface TakenSnapshot {
   readonly tables: ProfileTables;
@@ -226,7 +226,7 @@ export class PoolWatch {
    * An image without an agent claims no segment. Whether one took over is visible in the mappings, which are
    * read once after each exec.
    */
-  #isOutlived(watched: Watched, tree: ProcessTree): boolean {
+  #isOutlived(watched: Watched, tree: PolledTree): boolean {
     const { row } = watched;
     if (row === null || !tree.lives(row) || watched.execs === tree.execs(row)) {
       return false;
@@ -367,7 +367,7 @@ export class PoolWatch {
     }
   }
 
-  #lives({ slot, row }: Watched, tree: ProcessTree): boolean {
+  #lives({ slot, row }: Watched, tree: PolledTree): boolean {
     if (row !== null) {
       return tree.lives(row);
     }

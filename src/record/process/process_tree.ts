@@ -12,81 +12,19 @@ import {
 } from "../../linux/index.js";
 import { timeAt } from "../../linux/this_process/clock.js";
 import type { Bytes, Pid, TimeMs } from "../../model/base/units.js";
-import type { Metric, TimelineEvent } from "../../model/profile/series.js";
 import type { SeriesRow } from "../../recording/batches.js";
-import type { MetricRow } from "../../recording/writer.js";
-import { type FailedAllocation, type SegmentHeader, seesAllocations } from "../../segment/index.js";
+import type { SegmentHeader } from "../../segment/index.js";
 import { readFigures } from "./process_figures.js";
 import { isReader } from "./reader_process.js";
 import { SharedMemoryGrowth } from "./shared_memory_growth.js";
 import { isSame, newlyTracked, type Tracked } from "./tracked_process.js";
+import { type PolledTree, TreePoll } from "./tree_poll.js";
 
 /** Further processes count only in the tree's figures, so that the recording stays bounded. */
 const MOST_PROCESSES = 10_000;
 
 /** Ended processes whose segment may still be read: slightly more than a pool has slots. */
 const ENDED_KNOWN = 2_048;
-
-/**
- * The result of one poll of a process tree: readings, new or changed processes, events and limits, all at one
- * moment. Other readers of the processes add their data here.
- */
-export class TreePoll {
-  readonly metrics: MetricRow[] = [];
-  /** Rows of processes that are new or have changed. */
-  readonly rows: SeriesRow[] = [];
-  readonly events: TimelineEvent[] = [];
-  readonly limits: string[] = [];
-  /** By series, for each process whose agent sees large allocations: the newest that failed; null: none has. */
-  readonly failed = new Map<number, FailedAllocation | null>();
-  /** Only RSS was read: no process has changed. */
-  isQuiet = false;
-
-  constructor(
-    readonly tree: ProcessTree,
-    readonly timeMs: TimeMs,
-  ) {}
-
-  /** Adds a reading of the process with that row. */
-  measure({ series }: Pick<SeriesRow, "series">, metric: Metric, value: number): void {
-    this.metrics.push({ timeMs: this.timeMs, series, metric, value });
-  }
-
-  /** Adds an event of a process. `timeMs`: set if it happened before this poll. */
-  mark(
-    { pid, command }: Pick<SeriesRow, "pid" | "command">,
-    kind: "process-start" | "process-end" | "exec",
-    timeMs: TimeMs = this.timeMs,
-  ): void {
-    this.events.push({ timeMs, pid, kind, detail: commandLine(command) });
-  }
-
-  /**
-   * Adds a live process found by its segment or its mappings: a process whose parents ended between two polls
-   * (a daemon) is not reachable in the tree. null if there is none with that pid and start, or it is already
-   * known.
-   */
-  adopt(pid: Pid, startTicks: number): SeriesRow | null {
-    return this.tree.adopt(pid, startTicks, this);
-  }
-
-  /** Adds a process that started and ended between two polls; its segment describes it. */
-  addEnded(header: SegmentHeader): void {
-    this.tree.addEnded(header, this);
-  }
-
-  /** Marks a process as one that an agent runs in. */
-  profiled(row: SeriesRow, header: SegmentHeader): SeriesRow {
-    this.noteFailed(row.series, header);
-    return this.tree.profiled(row, header, this);
-  }
-
-  noteFailed(series: number, header: SegmentHeader): void {
-    if (seesAllocations(header)) {
-      this.failed.set(series, header.failed);
-    }
-  }
-}
 
 /**
  * When a process ended, or did something for the last time, from another source than /proc; null: unknown. It is asked only
@@ -101,7 +39,7 @@ export interface SparsePoll {
 }
 
 /** The recorded program and its descendants, from /proc. A descendant whose parent has ended remains one. */
-export class ProcessTree {
+export class ProcessTree implements PolledTree {
   readonly #alive = new Map<Pid, Tracked>();
   readonly #sharedMemory: SharedMemoryGrowth;
   /** By pid and start ticks, oldest first. */
@@ -153,10 +91,6 @@ export class ProcessTree {
     this.#alive.set(root, newlyTracked(row, startTicks, 0, startedMs));
   }
 
-  /**
-   * The live process with this pid, or with this pid in its own pid namespace. `startTicks` 0: its agent has no
-   * /proc (a bare chroot) to read them from.
-   */
   find(pid: Pid, startTicks: number): SeriesRow | null {
     const same = (tracked: Tracked) => startTicks === 0 || tracked.startTicks === startTicks;
     const direct = this.#alive.get(pid);
@@ -171,7 +105,6 @@ export class ProcessTree {
     return null;
   }
 
-  /** See {@link TreePoll.adopt}. */
   adopt(pid: Pid, startTicks: number, poll: TreePoll): SeriesRow | null {
     const stat = readStat(pid);
     if (stat?.startTicks !== startTicks || hasEnded(stat) || this.#alive.has(pid)) {
@@ -185,15 +118,10 @@ export class ProcessTree {
     return this.#alive.get(pid)?.row.series === series;
   }
 
-  /** How often a live process was seen to call exec; 0 for one that has ended. */
   execs(row: SeriesRow): number {
     return this.lives(row) ? (this.#alive.get(row.pid)?.execs ?? 0) : 0;
   }
 
-  /**
-   * The process that had this pid, was seen by a poll and has ended; for a new segment, before the segment was
-   * found. `startTicks`: as for {@link find}.
-   */
   findEnded(pid: Pid, startTicks: number): SeriesRow | null {
     if (startTicks !== 0) {
       return this.#ended.get(`${pid} ${startTicks}`) ?? null;
@@ -201,7 +129,6 @@ export class ProcessTree {
     return [...this.#ended.values()].findLast((row) => row.pid === pid) ?? null;
   }
 
-  /** See {@link TreePoll.addEnded}. */
   addEnded(header: SegmentHeader, poll: TreePoll): void {
     if (this.#isFull(poll)) {
       return;
@@ -217,7 +144,6 @@ export class ProcessTree {
     poll.mark(row, "process-end", endedMs);
   }
 
-  /** See {@link TreePoll.profiled}. */
   profiled(
     row: SeriesRow,
     { python, command }: Pick<SeriesRow, "python" | "command">,
@@ -330,7 +256,6 @@ export class ProcessTree {
     return poll;
   }
 
-  /** Processes that still run although the root has ended. */
   outliving(): Pid[] {
     return this.livingPids.filter((pid) => pid !== this.#root && this.#stillRuns(pid));
   }
@@ -502,10 +427,4 @@ export class ProcessTree {
 
 function between(low: TimeMs, timeMs: TimeMs, high: TimeMs): TimeMs {
   return Math.max(low, Math.min(high, timeMs));
-}
-
-/** One line for an event's mark. */
-function commandLine(command: readonly string[]): string {
-  const line = command.join(" ");
-  return line.length > 120 ? `${line.slice(0, 119)}…` : line;
 }

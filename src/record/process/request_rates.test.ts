@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import type { RequestCount } from "../../linux/index.js";
 import type { Pid } from "../../model/base/units.js";
-import type { TreePoll } from "./process_tree.js";
 import { RequestRates } from "./request_rates.js";
+import type { TreePoll } from "./tree_poll.js";
 
 const START = 1_000_000;
 

@@ -17,7 +17,7 @@ import {
   startTimeMs,
 } from "../../linux/index.js";
 import type { Address, Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
-import type { TreePoll } from "./process_tree.js";
+import type { TreePoll } from "./tree_poll.js";
 
 const EVERY_MS: Millis = 10_000;
 const RAREST_MS: Millis = 600_000;
