@@ -17,7 +17,7 @@ import {
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** In the order in which they first started, each against those before it. */
+/** Each against those that first started before it. The last one to take the place of others comes last. */
 export function judgedVersions(
   processes: readonly Unloaded[],
   judging: Omit<Judging, "before">,
@@ -26,7 +26,30 @@ export function judgedVersions(
   for (const version of versionsOf(processes)) {
     versions.push(judged(version, judging, versions));
   }
-  return versions;
+  const lasts = new Map(
+    versions.map((version) => {
+      const replaced = versions.filter((each) => isRolledBack(each, version, judging.endMs));
+      return [version, Math.max(version.startedMs, ...replaced.map(({ startedMs }) => startedMs))];
+    }),
+  );
+  const placeOf = (version: JudgedVersion) => lasts.get(version) ?? version.startedMs;
+  // A version that was rolled back started at the same time as the one that took its place again is placed.
+  return versions.toSorted((a, b) => placeOf(a) - placeOf(b) || b.startedMs - a.startedMs);
+}
+
+/** Whether no process of a version runs, and an earlier one took its place again. */
+function isRolledBack(version: JudgedVersion, earlier: JudgedVersion, endMs: number): boolean {
+  const last = Math.max(...version.processes.map(({ process }) => process.startedMs));
+  return (
+    earlier.startedMs < version.startedMs &&
+    endOf(earlier, endMs) > endOf(version, endMs) &&
+    earlier.processes.some(({ process }) => process.startedMs > last)
+  );
+}
+
+/** When its last process ended; the end of the window if one runs. */
+function endOf({ processes }: JudgedVersion, endMs: number): number {
+  return Math.max(...processes.map(({ process }) => process.endedMs ?? endMs));
 }
 
 /** A slow leak that no agent's figures show has to be seen for this long. */
@@ -95,8 +118,10 @@ function accusedOf(versions: readonly JudgedVersion[], endMs: number): JudgedVer
     odd.some(({ instance }) => running.has(instance)) &&
     processes.some(({ process }) => (process.endedMs ?? endMs) > endMs - DAY_MS);
   const goesOn = (version: JudgedVersion) => leaksEverywhere(version) || hasSuccessor(version);
+  const isOver = (version: JudgedVersion) =>
+    versions.some((earlier) => !isLeaking(earlier) && isRolledBack(version, earlier, endMs));
   const isOpen = (version: JudgedVersion) =>
-    stillRuns(version, endMs) || (version === last && goesOn(version));
+    stillRuns(version, endMs) || (version === last && goesOn(version) && !isOver(version));
   return versions.findLast((version) => isLeaking(version) && isOpen(version)) ?? null;
 }
 

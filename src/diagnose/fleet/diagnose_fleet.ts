@@ -61,10 +61,24 @@ const HOUR_MS = 3_600_000;
 const ERROR = 0.05;
 const INTERVALS_OF_A_SERVICE = 6;
 
-/** `services`: how many are judged together; intervals are widened for it. */
+/**
+ * `services`: how many are judged together; intervals are widened for it. Wider intervals may also hide that growth ends, so what is a
+ * leak only among many services is none.
+ */
 export function diagnoseService(evidence: ServiceEvidence, services: number): FleetDiagnosisJson {
+  const among = diagnosedWithin(evidence, widthFor(services));
+  const alone =
+    among.leak === undefined || services <= 1 ? null : diagnosedWithin(evidence, widthFor(1));
+  return alone?.leak === undefined ? (alone ?? among) : among;
+}
+
+/** Half the width of an interval in standard errors. */
+function widthFor(services: number): number {
+  return normalQuantile(1 - ERROR / (2 * INTERVALS_OF_A_SERVICE * Math.max(1, services)));
+}
+
+function diagnosedWithin(evidence: ServiceEvidence, z: number): FleetDiagnosisJson {
   const { service, window } = evidence;
-  const z = normalQuantile(1 - ERROR / (2 * INTERVALS_OF_A_SERVICE * Math.max(1, services)));
   const unloaded = withoutLoad(evidence.processes);
   const { processes, by } = unloaded;
   const judging: Omit<Judging, "before"> = {
