@@ -77,9 +77,10 @@ export function observe(evidence: Evidence): Observations {
   const { root, members } = treeOf(evidence) as TreeEvidence;
   const total = totalGrowth({ ...root, liveBytes: evidence.liveAtEndBytes ?? 0 }, members);
   const judged = evidence.sites ? judgeSites(evidence.sites, startMs) : [];
-  const sites = judged.map((site) =>
-    takesOlderMemory(site, evidence, total) ? { ...site, course: "fills" as const } : site,
-  );
+  const sites = judged.map((each) => {
+    const site = isGarbage(each, evidence) ? withoutBacklog(each) : each;
+    return takesOlderMemory(site, evidence, total) ? { ...site, course: "fills" as const } : site;
+  });
   const growing = evidence.sites ? chooseSuspects(sites, processes) : chooseTypes(evidence, target);
   const holderOf = ({ site }: SiteJudgement) =>
     evidence.holders?.find((holder) => holder.site === site.key) ?? null;
@@ -100,6 +101,20 @@ export function observe(evidence: Evidence): Observations {
     unused: unusedGrowth(evidence, target),
     holderOf,
   };
+}
+
+/** Share of the memory that was looked up. */
+const MOST_GARBAGE = 0.5;
+
+/** Whether most of it is unreachable: it waits for the garbage collector, and not in a queue. */
+function isGarbage({ site }: SiteJudgement, { holders = [] }: Evidence): boolean {
+  return holders.some(
+    ({ site: key, garbage, looked }) => key === site.key && garbage > MOST_GARBAGE * looked,
+  );
+}
+
+function withoutBacklog({ backlog: _, ...site }: SiteJudgement): SiteJudgement {
+  return site;
 }
 
 /** Whether the program had run before the profile began. */

@@ -48,7 +48,7 @@ test("an array or a buffer that is extended", () => {
     ["numpy.ndarray", "TM-A007"],
     ["pandas.core.frame.DataFrame", "TM-A007"],
     ["bytearray", "TM-A018"],
-    ["_io.BytesIO", "TM-A018"],
+    ["_io.BytesIO", "TM-A039"],
   ]) {
     expect(ids({ holder: held(`module app > buffer: ${type}`) })[0]).toBe(id);
   }
@@ -97,7 +97,9 @@ test("a registry of listeners loses entries; another holder is named with the li
   const subs = held('module __main__ > Bus > ._inst > .subs > dict["changed"]: list', {
     putters: putters("subscribe"),
   });
-  expect(ids({ holder: subs })).toEqual(["TM-A004"]);
+  expect(ids({ holder: subs })).toEqual(["TM-A037"]);
+  expect(ids({ holder: held("module app > bus > .listeners: set") })).toEqual(["TM-A004"]);
+  expect(ids({ holder: held("module app > bus > .listeners: dict") })).toEqual(["TM-A038"]);
   expect(first({ holder: subs })).toContain('Remove entries from Bus._inst.subs["changed"] when');
   const active = held("local hub > .active: set", { putters: putters("Hub.request") });
   expect(ids({ holder: active })).toEqual(["TM-A008"]);
@@ -112,7 +114,7 @@ test("finalizers are detached, a buffer is written out, and a manager keeps its 
   const finalizers = held("module weakref > finalize > ._registry: dict");
   expect(ids({ holder: finalizers })).toEqual(["TM-A027"]);
   const buffer = held("module app > log > .buf > field of _io.BytesIO: bytes");
-  expect(ids({ holder: buffer })).toEqual(["TM-A018"]);
+  expect(ids({ holder: buffer })).toEqual(["TM-A039"]);
   const process = "module multiprocessing.process > _current_process";
   const shared = held(`${process} > ._manager_server > .id_to_obj > dict["7f"] > tuple[...]: dict`);
   expect(ids({ holder: shared }, "child-growth")).toEqual(["TM-A002"]);
@@ -144,16 +146,46 @@ test("what a handler or a registry keeps elsewhere is not its list of callbacks"
   expect(ids({ holder: own, code })).toEqual(["TM-A001"]);
   expect(first({ holder: own, code })).toContain("Bound log.handlers[...].records:");
   expect(ids({ holder: held("module app > bus > .subs > each of 4 > list[...]: list") })).toEqual([
-    "TM-A004",
+    "TM-A037",
   ]);
 });
 
 test("callbacks in a list are entries of a registry, whatever its name", () => {
   const holder = held("module __main__ > app > .at_exit: list");
-  expect(ids({ holder, added: new Map([["function", 786]]) })).toEqual(["TM-A004"]);
+  expect(ids({ holder, added: new Map([["function", 786]]) })).toEqual(["TM-A037"]);
+  expect(first({ holder, added: new Map([["function", 786]]) })).not.toContain("weak");
+  expect(first({ holder: held("module app > listeners: list") })).toContain("weakref.WeakSet");
   expect(ids({ holder, added: new Map([["function", 7]]) })).toEqual(["TM-A001"]);
   const rules = held("module __main__ > rules: dict");
   expect(ids({ holder: rules, added: new Map([["function", 786]]) })).toEqual(["TM-A002"]);
+});
+
+test.each([
+  [
+    "module __main__ > observers: list",
+    { added: new Map([["weakref.ReferenceType", 900]]) },
+    "TM-A029",
+  ],
+  ["sys.modules: dict", {}, "TM-A032"],
+  ["module sys > modules: dict", {}, "TM-A032"],
+  ["module app > modules: dict", {}, "TM-A002"],
+  ["module __main__ > s > .heap: list", {}, "TM-A033"],
+  ["module __main__ > p: _pickle.Pickler", { isOfOneObject: true }, "TM-A034"],
+  ["module __main__ > audit > field of itertools._tee: itertools._tee_dataobject", {}, "TM-A035"],
+  ["module __main__ > r > .text: str", {}, "TM-A036"],
+  ["module __main__ > up > .buffer: _io.BytesIO", {}, "TM-A039"],
+  ["module __main__ > up > .buffer: bytearray", {}, "TM-A018"],
+] as const)("%s: advice that its type can follow", (path, facts, id) => {
+  expect(ids({ holder: held(path), ...facts })).toEqual([id]);
+});
+
+test("a set of tasks that never end is no registry of weak references", () => {
+  const facts = {
+    holder: held("module __main__ > subscribers: set"),
+    made: "create_task /usr/lib/python3.12/asyncio/tasks.py",
+    added: new Map([["_asyncio.Task", 1810]]),
+  };
+  expect(ids(facts)).toEqual(["TM-A016"]);
 });
 
 test("threads that have ended are dropped", () => {

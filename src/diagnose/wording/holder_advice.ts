@@ -16,6 +16,8 @@ const QUEUE_NAME =
   /queue|backlog|inbox|outbox|mailbox|pending|todo|(?:^|[._])(?:jobs|work|work_?items)$/i;
 const REGISTRY =
   /listener|subscri|(?:^|[._])subs$|observer|callback|handlers|hooks|registr|signals|add_done/i;
+const HEAP_NAME = /heap/i;
+const CONTAINER = /^(?:list|set|dict|collections\.)/;
 const ERRORS = /(?:^|[._])(?:errors?|exceptions?|failures?|failed|tracebacks?|excs?|exc_infos?)$/i;
 const ARRAYS = /_multiarray_umath|\/(?:numpy|pandas)\//;
 /** The leaf of a stack that creates a task. */
@@ -37,6 +39,7 @@ const ofExecutor = ({ holder }: AdviceFacts): boolean =>
   false;
 /** A buffer of bytes or text, or what it keeps in its C structure. */
 const BUFFER = /^(?:field of )?(?:bytearray|array\.array|_?io\.(?:BytesIO|StringIO))/;
+const FILE_IN_MEMORY = /^(?:field of )?_?io\.(?:BytesIO|StringIO)/;
 /** Native code of database drivers: what it allocates for a cursor is freed when that is closed. */
 const DATABASE =
   /\/(?:libsqlite3|_sqlite3|libpq|libmysqlclient|libmariadb|libodbc|libduckdb|_duckdb|oracledb|pyodbc)[^/]*\.so/;
@@ -62,12 +65,41 @@ function ifEntriesGrow({ holder, objectsOfEntry = 0 }: AdviceFacts): string {
     ? ` Its ${formatExactCount(holder.entries)} entries held about ${formatCount(Math.round(objectsOfEntry))} objects each when they were counted: if the entries are what grows, bound those.`
     : "";
 }
+const isOfType = (facts: AdviceFacts, type: RegExp): boolean =>
+  type.test(facts.holder?.type ?? "") || type.test(lastStep(facts));
 const isRegistry = ({ holder }: AdviceFacts): boolean =>
   holder !== null &&
   [
     ...nameSteps(holder.path).filter((step) => !/^(?:module|thread|frame) /.test(step)),
     ...(holder.putters ?? []).map((putter) => putter.function),
   ].some((step) => REGISTRY.test(step));
+
+/** Weak references to functions and to tasks end at once, since nothing else refers to them. */
+const holdsTheOnly = (facts: AdviceFacts): boolean =>
+  ["function", "method", "_asyncio.Task"].some((type) => added(facts, type) >= MANY_CALLBACKS);
+
+function registryAdvice(
+  id: string,
+  example: Pick<Advice, "when" | "before" | "after">,
+  isOfType: (type: string) => boolean,
+): Advice[] {
+  return [
+    {
+      id,
+      ...example,
+      text: "Remove what registers itself when it is no longer needed, or let the registry hold weak references (weakref.WeakSet, weakref.WeakMethod).",
+      named: (name, facts) =>
+        `Remove entries from ${name} when what they belong to ends${holdsTheOnly(facts) ? "" : ", or let it hold weak references (weakref.WeakSet, weakref.WeakMethod)"}.`,
+      kinds: OF_OBJECTS,
+      fits: (facts) =>
+        (isRegistry(facts) || holdsCallbacks(facts)) &&
+        isOfType(facts.holder?.type ?? "") &&
+        !NEW_TASK.test(facts.made ?? ""),
+      insteadOf: ["TM-A001", "TM-A002"],
+      stands: "registry",
+    },
+  ];
+}
 
 export const HOLDER_ADVICE: readonly Advice[] = [
   {
@@ -155,7 +187,7 @@ export const HOLDER_ADVICE: readonly Advice[] = [
     when: "A program creates a logger for each request, user or job.",
     kinds: OF_OBJECTS,
     fits: ({ holder }) => holder?.path.includes(".loggerDict") ?? false,
-    insteadOf: ["TM-A002", "TM-A004"],
+    insteadOf: ["TM-A002", "TM-A004", "TM-A038"],
     before: 'log = logging.getLogger(f"app.request.{number}")',
     after: 'log = logging.LoggerAdapter(logging.getLogger("app.request"), {"request": number})',
   },
@@ -223,7 +255,7 @@ export const HOLDER_ADVICE: readonly Advice[] = [
     when: "Thread objects accumulate after their threads have ended.",
     kinds: OF_OBJECTS,
     fits: (facts) => facts.holder !== null && added(facts, "threading.Thread") >= MANY_THREADS,
-    insteadOf: ["TM-A001", "TM-A002", "TM-A004", "TM-A008"],
+    insteadOf: ["TM-A001", "TM-A002", "TM-A004", "TM-A008", "TM-A037", "TM-A038"],
     stands: "threads",
     before: "threads.append(thread)",
     after: "threads[:] = [each for each in threads if each.is_alive()]\nthreads.append(thread)",
@@ -234,23 +266,97 @@ export const HOLDER_ADVICE: readonly Advice[] = [
     when: "Finalizers (weakref.finalize) of objects that live as long as the program accumulate.",
     kinds: OF_OBJECTS,
     fits: ({ holder }) => /^module weakref finalize \._registry/.test(holder?.path.join(" ") ?? ""),
-    insteadOf: ["TM-A002", "TM-A004"],
+    insteadOf: ["TM-A002", "TM-A004", "TM-A038"],
     before: "weakref.finalize(app, release, buffer)",
     after: "finalizer = weakref.finalize(session, release, buffer)\n...\nfinalizer.detach()",
   },
   {
-    id: "TM-A004",
-    text: "Remove what registers itself when it is no longer needed, or let the registry hold weak references (weakref.WeakSet, weakref.WeakMethod).",
+    id: "TM-A029",
+    text: "Remove weak references when their objects have ended: give each a callback (weakref.ref(listener, listeners.remove)), or use a weakref.WeakSet.",
     named: (name) =>
-      `Remove entries from ${name} when what they belong to ends, or let it hold weak references (weakref.WeakSet, weakref.WeakMethod).`,
-    when: "A registry of listeners, callbacks or handlers only grows.",
+      `Remove weak references from ${name} when their objects have ended: give each a callback, or use a weakref.WeakSet.`,
+    when: "Weak references accumulate whose objects have ended.",
     kinds: OF_OBJECTS,
-    fits: (facts) => isRegistry(facts) || holdsCallbacks(facts),
-    insteadOf: ["TM-A001", "TM-A002"],
-    stands: "registry",
-    before: "registry.add(listener)",
-    after: "registry.add(listener)\n...\nregistry.discard(listener)   # or weakref.WeakSet()",
+    fits: (facts) =>
+      CONTAINER.test(facts.holder?.type ?? "") &&
+      added(facts, "weakref.ReferenceType") >= MANY_CALLBACKS,
+    insteadOf: ["TM-A001", "TM-A002", "TM-A004", "TM-A037", "TM-A038"],
+    stands: "listeners",
+    before: "listeners.append(weakref.ref(listener))",
+    after: "listeners.append(weakref.ref(listener, listeners.remove))",
   },
+  {
+    id: "TM-A032",
+    text: "Load the code without a new module (runpy.run_path), or remove the modules that are no longer needed: del sys.modules[name].",
+    when: "Modules are loaded again and again under new names, and sys.modules keeps them.",
+    kinds: OF_OBJECTS,
+    fits: ({ holder }) =>
+      /^(?:module sys > )?(?:sys\.)?modules$/.test(holder?.path.join(" > ") ?? ""),
+    insteadOf: ["TM-A002"],
+    before: "module = importlib.util.module_from_spec(spec)\nsys.modules[name] = module",
+    after: "names = runpy.run_path(path)   # a dict; nothing keeps it",
+  },
+  {
+    id: "TM-A033",
+    text: "Remove the entries that are no longer needed, such as timers that were cancelled, and restore the order of the heap.",
+    named: (name) =>
+      `Remove the entries that are no longer needed from ${name}, such as timers that were cancelled, and restore the order of the heap.`,
+    when: "A list that heapq keeps in order grows.",
+    kinds: OF_OBJECTS,
+    fits: (facts) => /^list/.test(facts.holder?.type ?? "") && HEAP_NAME.test(lastStep(facts)),
+    insteadOf: ["TM-A001", "TM-A009"],
+    stands: "timers",
+    before: "heapq.heappush(timers, (due, timer))",
+    after:
+      "timers[:] = [each for each in timers if not each[1].cancelled]\nheapq.heapify(timers)\nheapq.heappush(timers, (due, timer))",
+  },
+  {
+    id: "TM-A034",
+    text: "Let the pickler forget what it has written (clear_memo()) after each dump, or create a new one: it remembers each object, to refer to it later.",
+    when: "One Pickler writes object after object.",
+    kinds: OF_OBJECTS,
+    fits: ({ holder }) => /Pickler$/.test(holder?.type ?? ""),
+    insteadOf: ["TM-A026"],
+    stands: "pickler",
+    before: "pickler.dump(message)",
+    after: "pickler.dump(message)\npickler.clear_memo()",
+  },
+  {
+    id: "TM-A035",
+    text: "Read the iterators of itertools.tee at the same pace, or read the source twice: tee keeps what one of them has read and another has not.",
+    when: "itertools.tee keeps what one of its iterators has not read yet.",
+    kinds: OF_OBJECTS,
+    fits: ({ holder }) => /itertools\._tee/.test([holder?.type, ...(holder?.path ?? [])].join(" ")),
+    before: "work, audit = itertools.tee(events)",
+    after: "for event in events:\n    process(event)\n    record(event)",
+  },
+  ...registryAdvice(
+    "TM-A004",
+    {
+      when: "A registry of listeners, callbacks or handlers only grows.",
+      before: "registry.add(listener)",
+      after: "registry.add(listener)\n...\nregistry.discard(listener)",
+    },
+    (type) => !LIST.test(type) && !DICT.test(type),
+  ),
+  ...registryAdvice(
+    "TM-A037",
+    {
+      when: "The same, and it is a list.",
+      before: "registry.append(listener)",
+      after: "registry.append(listener)\n...\nregistry.remove(listener)",
+    },
+    (type) => LIST.test(type),
+  ),
+  ...registryAdvice(
+    "TM-A038",
+    {
+      when: "The same, and it is a dict.",
+      before: "registry[key] = listener",
+      after: "registry[key] = listener\n...\nregistry.pop(key, None)",
+    },
+    (type) => DICT.test(type),
+  ),
   {
     id: "TM-A001",
     text: "Bound the list or deque: keep the last N entries, or write older ones to disk.",
@@ -334,12 +440,36 @@ export const HOLDER_ADVICE: readonly Advice[] = [
     text: "The buffer itself grows: delete the part that has been processed, or write it out.",
     named: (name) =>
       `${name} itself grows: delete the part that has been processed, or write it out.`,
-    when: "A bytearray, an array.array, a BytesIO or a StringIO is extended for as long as the program runs.",
+    when: "A bytearray or an array.array is extended for as long as the program runs.",
     kinds: OF_OBJECTS,
-    fits: (facts) => BUFFER.test(facts.holder?.type ?? "") || BUFFER.test(lastStep(facts)),
+    fits: (facts) => isOfType(facts, BUFFER) && !isOfType(facts, FILE_IN_MEMORY),
     stands: "buffer",
     before: "buffer += data",
     after: "buffer += data\ndel buffer[:processed]",
+  },
+  {
+    id: "TM-A039",
+    text: "The file in memory itself grows: empty it when it has been read, or write to a file on disk.",
+    named: (name) =>
+      `${name} itself grows: empty it when it has been read, or write to a file on disk.`,
+    when: "A BytesIO or a StringIO is written to for as long as the program runs.",
+    kinds: OF_OBJECTS,
+    fits: (facts) => isOfType(facts, FILE_IN_MEMORY),
+    stands: "buffer",
+    before: "buffer.write(data)",
+    after: "buffer.write(data)\n...\nbuffer.seek(0)\nbuffer.truncate()   # when it has been read",
+  },
+  {
+    id: "TM-A036",
+    text: "The text itself grows: keep its last part, or write it out.",
+    named: (name) => `${name} itself grows: keep its last part, or write it out.`,
+    when: "A str or bytes is extended for as long as the program runs.",
+    kinds: OF_OBJECTS,
+    holder: /^(?:str|bytes)$/,
+    fits: (facts) => !isOfType(facts, BUFFER),
+    stands: "text",
+    before: "text += line",
+    after: "text = (text + line)[-LIMIT:]",
   },
   {
     id: "TM-A008",

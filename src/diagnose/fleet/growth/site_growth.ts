@@ -24,7 +24,14 @@ import { boundednessOf, mayFill } from "../lines/bounded_lines.js";
 import { didAlikeBefore } from "../lines/seen_lines.js";
 import { linesOf } from "./fleet_suspects.js";
 import type { GroupGrowth, Judging } from "./group_growth.js";
-import { FASTER, LEAST_LASTING_MS, LEAST_SURE, lastingByBest, WINDOWS_MS } from "./group_growth.js";
+import {
+  FASTER,
+  LEAST_DECIDED_MS,
+  LEAST_LASTING_MS,
+  LEAST_SURE,
+  lastingByBest,
+  WINDOWS_MS,
+} from "./group_growth.js";
 
 /** Largest decrease of a growing site as a share of its rise. */
 const MOST_GIVEN_BACK = 0.2;
@@ -37,6 +44,9 @@ const MOSTLY = 0.6;
 /** RSS that grows without any site may be memory that the allocator keeps, or rising load. It counts as a leak only if it
  * lasts this long. */
 const LEAST_UNEXPLAINED_MS = 4 * 24 * 3_600_000;
+/** The same of growth that certainly goes on and is much, as the stacks of threads or what a C library lost: the low end of its
+ * interval as a share of the rate, and its rise as a share of the level. Memory that the allocator keeps bends, or is less. */
+const MUCH_UNEXPLAINED = { ms: LEAST_DECIDED_MS, low: 0.8, share: 0.15 };
 /** A site is measured without what other sites do, so less than usual is significant. */
 const LEAST_OF_SITE = 0.3;
 /** A leak soon makes up most of what its line holds, whereas memory that follows the load varies around a level. */
@@ -104,7 +114,7 @@ export function withSites(
     if (ofCaches > MOSTLY * growth.rate) {
       return { ...growth, shape: "undecided" };
     }
-    if (growth.isFatal || growth.windowMs >= LEAST_UNEXPLAINED_MS) {
+    if (growth.isFatal || growth.windowMs >= LEAST_UNEXPLAINED_MS || isMuch(growth)) {
       return growth;
     }
     const seen = sites.flatMap(({ line, curve }) => {
@@ -131,6 +141,15 @@ export function withSites(
     .filter(({ rate }) => growth.high > LEAST_IN_RSS * rate)
     .sort((a, b) => b.rate - a.rate);
   return fastest === undefined ? growth : { ...growth, ...fastest, shape: "leaking" };
+}
+
+/** Whether it needs no site to be certain. */
+function isMuch({ windowMs, rate, low, level }: GroupGrowth): boolean {
+  return (
+    windowMs >= MUCH_UNEXPLAINED.ms &&
+    low > MUCH_UNEXPLAINED.low * rate &&
+    rate * windowMs > MUCH_UNEXPLAINED.share * level
+  );
 }
 
 /** Whether all sites that still grow do so together by a share of this rate, as straight lines or whatever they fill. */
