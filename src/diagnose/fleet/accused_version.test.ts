@@ -62,6 +62,50 @@ test("a leak is not over while the caches of the next version fill, and is once 
   expect(next(2, flat).kind).not.toBe("python-leak");
 });
 
+test("a rollback ends a leak at once, and the version that runs again is the one that is described", () => {
+  const leaks = (hours: number) => fills(hours) + 4 * hours;
+  const before = three({ version: "1.0", fromDaysAgo: 9, toDaysAgo: 3, mib: fills });
+  const leaking = three({ version: "1.1", fromDaysAgo: 3, toDaysAgo: 0.25, mib: leaks });
+  const rolledBack = diagnosisOf([
+    ...before,
+    ...leaking,
+    ...three({ version: "1.0", fromDaysAgo: 0.25, mib: fills }),
+  ]);
+  expect(rolledBack.verdict.kind).not.toBe("python-leak");
+  expect(rolledBack.verdict.summary).toMatch(/^Version 1\.0 of shop/);
+  expect(rolledBack.versions.at(-1)?.version).toBe("1.0");
+  // Another new version may leak as well.
+  const goneOn = diagnosisOf([
+    ...before,
+    ...leaking,
+    ...three({ version: "1.2", fromDaysAgo: 0.25, mib: fills }),
+  ]);
+  expect(goneOn.verdict.summary).toMatch(/that version no longer runs, .* whether 1\.2 leaks/);
+  // A version that leaked before the one in between does so after it.
+  const still = diagnosisOf([
+    ...before.map((life) => ({ ...life, mib: leaks })),
+    ...leaking,
+    ...three({ version: "1.0", fromDaysAgo: 0.25, mib: leaks }),
+  ]);
+  expect(still.verdict.kind).toBe("python-leak");
+});
+
+test("a line that shows a leak has its own rate, and the service that of its memory", () => {
+  const lines = { imports: () => 90 };
+  const { leak, suspects, verdict } = diagnosisOf([
+    ...three({ version: "1.0", fromDaysAgo: 9, toDaysAgo: 1, mib: flat, lines }),
+    ...three({
+      ...{ version: "1.1", fromDaysAgo: 1, mib: (hours: number) => 1.5 * hours },
+      lines: { ...lines, remember: (hours: number) => 0.5 * hours },
+      bounds: { remember: 0 },
+    }),
+  ]);
+  expect((leak?.growthBytesPerHour ?? 0) / MIB).toBeCloseTo(1.5, 0);
+  expect((suspects[0]?.growthBytesPerHour ?? 0) / MIB).toBeCloseTo(0.5, 1);
+  expect(suspects[0]?.share).toBeLessThan(0.5);
+  expect(verdict.summary).toMatch(/^shop leaks 1\.\d+ MiB\/h on each instance since version 1\.1/);
+});
+
 test("a line that one of six watched instances has leaks there alone, in the first version as well", () => {
   // Bursts hide it in RSS.
   const bursts = (hours: number) => 80 * Math.sin(hours / 3) * Math.sin(hours / 11);

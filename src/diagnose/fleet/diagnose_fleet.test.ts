@@ -265,18 +265,21 @@ test("a leak that restarts and a cache hide in RSS is shown by its site", () => 
   }
 });
 
-test("a rise that no site shows is not decided within days", () => {
-  const found = diagnosisOf([
-    ...OLD,
-    ...three({
-      version: "1.1",
-      fromDaysAgo: 3,
-      mib: (hours) => 2 * hours,
-      siteMib: () => 30,
-      withSites: true,
-    }),
-  ]);
-  expect(found.verdict.kind).toBe("insufficient-evidence");
+test("a rise that no site shows is not decided within days, unless it is much and straight", () => {
+  const rising = (perHour: number) =>
+    diagnosisOf([
+      ...OLD,
+      ...three({
+        version: "1.1",
+        fromDaysAgo: 3,
+        mib: (hours) => perHour * hours,
+        siteMib: () => 30,
+        withSites: true,
+      }),
+    ]);
+  expect(rising(0.3).verdict.kind).toBe("insufficient-evidence");
+  expect(rising(2).verdict.kind).toBe("python-leak");
+  expect(rising(2).suspects).toEqual([]);
 });
 
 test("a leak that follows the unknown requests is found", () => {

@@ -50,7 +50,13 @@ import { firstLeaking } from "./first_leaking.js";
 import { areRestartedInTime, forecasts } from "./forecast.js";
 import { fleetSuspects } from "./growth/fleet_suspects.js";
 import { type GroupGrowth, type Judging, LEAST_DECIDED_MS } from "./growth/group_growth.js";
-import { accusedLives, type JudgedVersion, leaksEverywhere, rateOf } from "./judged_version.js";
+import {
+  accusedLives,
+  type JudgedVersion,
+  leaksEverywhere,
+  memoryRate,
+  rateOf,
+} from "./judged_version.js";
 import { needed } from "./needed.js";
 import { commonKind, ownVerdict } from "./own_verdicts.js";
 import { shortLives } from "./short_lives.js";
@@ -92,7 +98,8 @@ function diagnosedWithin(evidence: ServiceEvidence, z: number): FleetDiagnosisJs
   const accused = lastingAccused(versions, processes, judging);
   const lives = accused === null ? [] : accusedLives(accused);
   const ofAccused = lives.map(({ process }) => process);
-  const suspects = accused === null ? [] : fleetSuspects(ofAccused, rateOf(accused), judging);
+  const inMemory = accused === null ? null : memoryRate(accused);
+  const suspects = inMemory === null ? [] : fleetSuspects(ofAccused, inMemory, judging);
   const first = accused === null ? null : firstLeaking(versions, accused);
   const leak = accused === null ? null : rateOf(accused);
   const change = changeBetween(versions, first, z, leak, judging.isLoadKnown);
@@ -120,13 +127,13 @@ function diagnosedWithin(evidence: ServiceEvidence, z: number): FleetDiagnosisJs
     by,
     loadBytes: by === "requests" ? loadRange(newest?.processes ?? []) : 0,
     levelBytes: newest?.growth?.level ?? 0,
-    bytesPerRequest: accused === null ? 0 : bytesPerRequest(rateOf(accused)),
+    rate: inMemory?.rate ?? 0,
+    bytesPerRequest: inMemory === null ? 0 : bytesPerRequest(inMemory),
   };
   const brief = shape === "short" && kind === "insufficient-evidence" ? shortLives(evidence) : null;
   const own = kind === "insufficient-evidence" ? (single?.verdict ?? null) : null;
   const open = accused === null ? needed(versions, window.endMs) : null;
-  const forecast =
-    accused === null || isRestarted ? [] : forecasts(lives, rateOf(accused), window.endMs);
+  const forecast = inMemory === null || isRestarted ? [] : forecasts(lives, inMemory, window.endMs);
   return {
     schema: "tidemark.fleetDiagnosis/1",
     service,
@@ -216,9 +223,10 @@ function leakJson(
   const affected = leaksEverywhere(accused)
     ? running
     : running.filter(({ process }) => odd.has(process.instance));
-  const perRequest = bytesPerRequest(rateOf(accused));
+  const growth = memoryRate(accused);
+  const perRequest = bytesPerRequest(growth);
   return {
-    ...rateJson(rateOf(accused)),
+    ...rateJson(growth),
     ...(perRequest > 0 ? { bytesPerRequest: perRequest } : {}),
     version: accused.version,
     since: first?.version ?? accused.version,

@@ -1,4 +1,7 @@
 /** One version of a service, judged: all its processes, and the instances that differ from their siblings. */
+import { mannKendall } from "../series/mann_kendall.js";
+import { firstFrom } from "../series/medians.js";
+import { theilSen } from "../series/trend.js";
 import { loadRange, type Unloaded } from "./curves/load_removal.js";
 import { linesOf } from "./growth/fleet_suspects.js";
 import {
@@ -238,6 +241,31 @@ export function accusedLives(version: JudgedVersion): readonly Unloaded[] {
   return leaksEverywhere(version)
     ? version.processes
     : version.odd.flatMap((each) => each.processes);
+}
+
+/** Part of a curve after which caches have filled for the most part. */
+const AFTER_FILLING = 0.5;
+
+/**
+ * The growth of memory as a whole. A line that shows a leak may be one of several that allocate what leaks, so where RSS certainly grows
+ * faster in the later half of its curve, that counts.
+ */
+export function memoryRate(version: JudgedVersion): GroupGrowth {
+  const growth = rateOf(version);
+  const { times, values } = growth.curve;
+  const [first, last] = [times[0] ?? 0, times.at(-1) ?? 0];
+  if (
+    (growth.shownBy === undefined && growth.newLine === undefined) ||
+    last - first < LEAST_LASTING_MS
+  ) {
+    return growth;
+  }
+  const from = firstFrom(times, first + AFTER_FILLING * (last - first));
+  const [after, levels] = [times.slice(from), values.slice(from)];
+  const late = theilSen(after, levels, mannKendall(levels).dependence);
+  return late.low > growth.high
+    ? { ...growth, rate: late.slope, low: late.low, high: late.high }
+    : growth;
 }
 
 /** Of the version, or of its fastest odd instance. */

@@ -62,7 +62,9 @@ interface About {
   /** How far the requests move the memory of a process of the newest version, and what it has; 0: unknown. */
   readonly loadBytes: Bytes;
   readonly levelBytes: Bytes;
-  /** Of the accused version; 0: its growth does not follow the requests. */
+  /** Of the accused version, bytes per ms. */
+  readonly rate: number;
+  /** The same by request; 0: its growth does not follow the requests. */
   readonly bytesPerRequest: Bytes;
 }
 
@@ -79,7 +81,6 @@ export function fleetSummary(
   const { service, accused, first, versions, shape, change, suspects, forecast } = about;
   if (accused !== null) {
     const all = about.isEverywhere;
-    const rate = all ? (accused.growth?.rate ?? 0) : (accused.odd[0]?.growth.rate ?? 0);
     const where = all
       ? about.instances === 1
         ? "its only instance"
@@ -106,7 +107,7 @@ export function fleetSummary(
     const perRequest =
       about.bytesPerRequest > 0 ? `, ${formatBytes(about.bytesPerRequest)} a request` : "";
     const leaks = about.isRunning ? "leaks" : "leaked";
-    return `${service} ${leaks} ${formatRate(rate * HOUR_MS)} on ${where}${perRequest} ${sinceText(first, accused, versions)}${line}${limit}.`;
+    return `${service} ${leaks} ${formatRate(about.rate * HOUR_MS)} on ${where}${perRequest} ${sinceText(first, accused, versions)}${line}${limit}.`;
   }
   const newest = versions.at(-1);
   const name = newest?.version ? `Version ${newest.version} of ${service}` : service;
