@@ -107,7 +107,7 @@ export function fleetSummary(
     const perRequest =
       about.bytesPerRequest > 0 ? `, ${formatBytes(about.bytesPerRequest)} a request` : "";
     const leaks = about.isRunning ? "leaks" : "leaked";
-    return `${service} ${leaks} ${formatRate(about.rate * HOUR_MS)} on ${where}${perRequest} ${sinceText(first, accused, versions)}${line}${limit}.`;
+    return `${service} ${leaks} ${formatRate(about.rate * HOUR_MS)} on ${where}${perRequest} ${sinceText(first, accused, about)}${line}${limit}.`;
   }
   const newest = versions.at(-1);
   const name = newest?.version ? `Version ${newest.version} of ${service}` : service;
@@ -137,11 +137,19 @@ export function fleetSummary(
   }
 }
 
-/** Where the oldest version that was seen leaks, nothing shows which was the first. */
-function sinceText(first: Version | null, accused: Version, versions: readonly Version[]): string {
+/**
+ * Where the oldest version that was seen leaks, nothing shows which was the first; nor where those before it may have grown as fast.
+ */
+function sinceText(
+  first: Version | null,
+  accused: Version,
+  { versions, change }: Pick<About, "versions" | "change">,
+): string {
   const name = (each: Version | null) => each?.version || "unknown";
   if (first !== versions[0]) {
-    return `since version ${name(first)}`;
+    return change?.kind === "growth"
+      ? `since version ${name(first)}`
+      : `since version ${name(first)} or an earlier one`;
   }
   if (accused !== versions.at(-1)) {
     return first === accused

@@ -14,6 +14,9 @@
  * Where requests are few at night, a leak that follows them is no straight line. A life of more than a day that rose by half of the
  * limit, or a shorter one that came near to it, counts as well if it rose in each half of its time and gave nothing back: what fills
  * rises less and less, and load gives back.
+ *
+ * Where lives end at the limit again and again, what is removed as load may be a part of the leak. Three such lives show it as they
+ * were read, if they rose in each half of their time and most of those that lived as long ended so.
  */
 import type { Bytes, Millis } from "../../../model/base/units.js";
 import { firstFrom, medianOf } from "../../series/medians.js";
@@ -32,6 +35,8 @@ const HALFWAY = { least: 0.35, most: 0.6 };
 /** The same of a life that gives nothing back, and is long or comes near to its limit: its least length and rise, the level from which
  * it is near, and its largest decrease as a share of the rise. */
 const KEPT = { lengthMs: 30 * 3_600_000, rise: 0.5, killed: 0.9, halfway: 0.1, given: 0.05 };
+/** The part of its rise that a life which ended at the limit has at half of its time. A single large request has none. */
+const KILLED_HALFWAY = { least: 0.1, most: 0.75 };
 const FEWEST_LIVES = 3;
 const MOST_OTHERS = 0.25;
 /** Readings whose median is one level. */
@@ -44,10 +49,49 @@ export function straightLives(
   processes: readonly Unloaded[],
   limit: Bytes,
   fewest = Math.min(FEWEST_LIVES, instancesIn(processes)),
-): { readonly rate: number; readonly low: number; readonly high: number } | null {
-  const lives = processes.flatMap(riseOf);
-  const risen = lives.filter((life) => life.rise > leastOf(life, limit));
-  const straight = risen.filter((life) => isStraight(life) || isKept(life, limit));
+): Rates | null {
+  return (
+    agreeing(
+      processes.flatMap(riseOf),
+      (life) => life.rise > leastOf(life, limit) && (isStraight(life) || isKept(life, limit)),
+      fewest,
+    ) ?? killedLives(processes, limit)
+  );
+}
+
+/** The same of lives that ended at the limit, as they were read. */
+function killedLives(processes: readonly Unloaded[], limit: Bytes): Rates | null {
+  const read = processes.map((each) => ({ ...each, rss: each.process.rss }));
+  const killed = read.filter(
+    ({ process, rss }) =>
+      process.endedMs !== null && (rss.values.at(-1) ?? 0) > KEPT.killed * process.limitBytes,
+  );
+  return limit > 0 && killed.length >= FEWEST_LIVES
+    ? agreeing(
+        read.filter(({ process }) => process.endedMs !== null).flatMap(riseOf),
+        (life) =>
+          life.end > KEPT.killed * limit &&
+          life.rise > leastOf(life, limit) &&
+          isWithin(life, KILLED_HALFWAY) &&
+          givesNothingBack(life),
+        FEWEST_LIVES,
+      )
+    : null;
+}
+
+interface Rates {
+  readonly rate: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** The rates of lives that leak, if they are enough and most of those that lived as long do. */
+function agreeing(
+  lives: readonly Life[],
+  leaks: (life: Life) => boolean,
+  fewest: number,
+): Rates | null {
+  const straight = lives.filter(leaks);
   const least = Math.min(...straight.map(({ lengthMs }) => lengthMs));
   const others = lives.filter((each) => each.lengthMs >= least && !straight.includes(each));
   if (straight.length < fewest || others.length > MOST_OTHERS * straight.length) {
@@ -79,19 +123,29 @@ function leastOf({ start }: Life, limit: Bytes): Bytes {
     : Math.max(LEAST_UNLIMITED.bytes, LEAST_UNLIMITED.ofStart * start);
 }
 
-function isStraight({ halfway }: Life): boolean {
-  return halfway >= HALFWAY.least && halfway <= HALFWAY.most;
+function isStraight(life: Life): boolean {
+  return isWithin(life, HALFWAY);
 }
 
-function isKept({ end, levels, rise, lengthMs, halfway }: Life, limit: Bytes): boolean {
+function isWithin({ halfway }: Life, { least, most }: typeof HALFWAY): boolean {
+  return halfway >= least && halfway <= most;
+}
+
+function isKept(life: Life, limit: Bytes): boolean {
+  const { end, rise, lengthMs } = life;
   const isLong = lengthMs >= KEPT.lengthMs && rise > KEPT.rise * limit;
   const isFar = limit > 0 && (isLong || end > KEPT.killed * limit);
+  const isSpread = isWithin(life, { least: KEPT.halfway, most: HALFWAY.most });
+  return isFar && isSpread && givesNothingBack(life);
+}
+
+function givesNothingBack({ levels, rise }: Life): boolean {
   let [highest, given] = [Number.NEGATIVE_INFINITY, 0];
-  for (const level of isFar ? levels() : []) {
+  for (const level of levels()) {
     highest = Math.max(highest, level);
     given = Math.max(given, highest - level);
   }
-  return isFar && halfway >= KEPT.halfway && halfway <= HALFWAY.most && given <= KEPT.given * rise;
+  return given <= KEPT.given * rise;
 }
 
 /** After start-up. Nothing if it was seen too rarely. */
