@@ -15,6 +15,7 @@ import type {
   ThreadIndex,
   TimeMs,
 } from "../model/base/units.js";
+import { shownFunction } from "../model/profile/frame_stacks.js";
 import { FrameKind } from "../model/profile/profile.js";
 import type { ProfileTablesBuilder } from "../model/profile/tables_builder.js";
 import { readField, readText, readUint64 } from "./bytes.js";
@@ -165,7 +166,7 @@ export class ProcessDictionary {
       const addresses = rows.map((row) => addressOf(view, row * FRAME.size));
       const found = symbols.names(pid, startedMs, path, addresses);
       rows.forEach((row, index) => {
-        names.set(row, found[index] ?? "");
+        names.set(row, shownFunction(found[index] ?? ""));
       });
     }
     return names;

@@ -1,4 +1,5 @@
 import { formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
+import { FRAME_STACK } from "../../model/profile/frame_stacks.js";
 import type { Observations } from "../evidence/observations.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { type Rule, silent } from "./rule.js";
@@ -70,7 +71,15 @@ function holderIsUnknown(observations: Observations, suspect: SiteJudgement): bo
 const HOLDER_UNKNOWN =
   "The holder of the growing memory was not found: something refers to its objects, but was replaced while the heap was read, or is in C code. tidemark heap PID --retained pauses the program and shows it.";
 
+/** Pages of a thread or greenlet that runs or waits. */
+function isFrameStack({ site }: SiteJudgement): boolean {
+  return site.keptStacks[0]?.frames[0]?.function === FRAME_STACK;
+}
+
 function isUnheld(observations: Observations, suspect: SiteJudgement): boolean {
+  if (isFrameStack(suspect)) {
+    return false;
+  }
   const holder = observations.holderOf(suspect);
   // A block that is reallocated all the time is freed before its holder is looked up.
   if (holder && holder.looked > 0 && suspect.course !== "swells") {

@@ -49,12 +49,12 @@ export const trend: Rule = {
         `${name} rises by ${formatSlopeBriefly(rss.late.slope)} in the last third of the window, to ${formatBytesBriefly(levelNow(rss))}.`,
       );
     }
-    if (rss.shape === "stepped") {
+    if (rss.shape === "stepped" && Math.max(rss.rise, rss.wholeRise) >= SMALLEST_SEEN_BYTES) {
       return {
         says: "no leak",
         kind: "steady",
         weight: 0.45,
-        detail: `${name} rose in one or two steps, to ${formatBytesBriefly(levelNow(rss))}, and is flat between them.`,
+        detail: `${name} rose in a part of the window, to ${formatBytesBriefly(levelNow(rss))}, and is flat in the rest.`,
       };
     }
     const atStart = startRise(rss);
@@ -200,8 +200,14 @@ function slowsDown(observations: Observations): Finding {
 
 /** Beside a header that shows growth, "memory is steady" would contradict it. */
 function slightly(observations: Observations): string {
-  const { rise, spanMs } = observations.total;
-  return `Memory rose by ${formatBytesBriefly(rise)} in ${formatDurationBriefly(spanMs)}, too little to be called a leak: ${levelText(observations)}.`;
+  const { rise, spanMs, level, late } = observations.total;
+  const why =
+    late.low <= 0
+      ? "but not certainly in the last third of the window"
+      : rise < smallestRise(spanMs, level)
+        ? "too little to be called a leak"
+        : "too unevenly to be called a leak";
+  return `Memory rose by ${formatBytesBriefly(rise)} in ${formatDurationBriefly(spanMs)}, ${why}: ${levelText(observations)}.`;
 }
 
 /** A rise whose interval excludes zero, but which is small, or has ended, or may do so. */
@@ -212,9 +218,18 @@ function notSure({ total }: Observations): string {
     return `${rose}, but the last third of the window shows no certain rise (${formatSlopeBriefly(late.low)} to ${formatSlopeBriefly(late.high)}).`;
   }
   const least = smallestRise(spanMs, level);
-  return rise < least
-    ? `${rose}: less than ${formatBytesBriefly(least)}, which programs that do not leak gain in such a time.`
-    : `${rose}, but the intervals of that time and of the last third include rates below ${formatSlopeBriefly(least / spanMs)}, the least that counts in such a window.`;
+  if (rise < least) {
+    return `${rose}: less than ${formatBytesBriefly(least)}, which programs that do not leak gain in such a time.`;
+  }
+  const leastRate = least / spanMs;
+  const ofLate = `that of the last third (${formatSlopeBriefly(late.low)} to ${formatSlopeBriefly(late.high)})`;
+  const which =
+    low >= leastRate
+      ? `${ofLate} includes`
+      : late.low >= leastRate
+        ? "this interval includes"
+        : `this interval and ${ofLate} include`;
+  return `${rose}, but ${which} rates below ${formatSlopeBriefly(leastRate)}, the least that counts in such a window.`;
 }
 
 /** A rise that is visible in a chart although it is too small to be significant. */

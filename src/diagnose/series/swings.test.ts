@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { swingsOf, swingsText } from "./swings.js";
+import { isWithinSwings, swingsOf, swingsText } from "./swings.js";
 
 const MIB = 2 ** 20;
 
@@ -39,4 +39,17 @@ test("growth, a level, noise, and memory that only the start needed do not swing
   expect(textOf(Array.from({ length: 60 }, (_, n) => 500 + (n % 2) * 2))).toBeNull();
   expect(textOf([...line(20, 200, 5), ...line(90, 90, 55)])).toBeNull();
   expect(textOf([])).toBeNull();
+});
+
+test("the rise of a swing is not growth, unless it goes beyond the swings before", () => {
+  const within = (values: readonly number[]) =>
+    isWithinSwings({
+      times: values.map((_, n) => n * 1000),
+      values: values.map((value) => value * MIB),
+    });
+  const tooth = (high: number) => [...line(12, high, 18), high, 12];
+  expect(within([...tooth(19), ...tooth(19), ...tooth(19)])).toBe(true);
+  expect(within([...tooth(19), ...tooth(19), ...line(12, 18, 20)])).toBe(true);
+  expect(within([...tooth(19), ...tooth(19), ...line(12, 30, 20)])).toBe(false);
+  expect(within(line(10, 60, 60))).toBe(false);
 });

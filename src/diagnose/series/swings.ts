@@ -14,6 +14,8 @@ import type { Readings } from "./readings.js";
 const SMALLEST_FALL_BYTES: Bytes = 3_000_000;
 const SMALLEST_FALL_SHARE = 0.1;
 const SMALLEST_FALL_OF_RANGE = 0.2;
+/** The peaks of swings that do not grow differ by noise. */
+const MOST_ABOVE_PEAKS = 1.05;
 
 export interface Swings {
   readonly peaks: readonly Bytes[];
@@ -63,6 +65,15 @@ export function swingsOf({ times, values }: Readings): Swings | null {
   return peaks.length === 0 || fellMs < settledMs
     ? null
     : { peaks, troughs: isRising ? troughs : [...troughs, low], isRising, rose };
+}
+
+/** Whether memory swings several times, and what it reached in the last swing is no more than what it had reached before. */
+export function isWithinSwings(readings: Readings): boolean {
+  const swings = swingsOf(readings);
+  const earlier = swings?.peaks.slice(0, swings.isRising ? undefined : -1) ?? [];
+  const last = readings.values.slice(-Math.ceil(readings.values.length / 3));
+  const highest = (some: Iterable<Bytes>) => Math.max(...some);
+  return earlier.length > 0 && highest(last) <= MOST_ABOVE_PEAKS * highest(earlier);
 }
 
 /** "rose to 46 MiB and fell back to 15 MiB", "swings between 15 MiB and 26 MiB". `endBytes`: the level at the end. */

@@ -17,6 +17,7 @@ import { type Observations, observe } from "../evidence/observations.js";
 import { RULES } from "../rules/index.js";
 import type { Finding } from "../rules/rule.js";
 import { isFirm, risesLate } from "../series/growth.js";
+import { isWithinSwings } from "../series/swings.js";
 import { adviceFor, watchLongerAdvice } from "../wording/advice.js";
 import { deviceSummary, insufficientSummary, summaryOf } from "../wording/summary_sentence.js";
 import { hasEnded } from "../wording/window_needed.js";
@@ -151,7 +152,10 @@ function decide(
   }
   const isCalm = heaviest?.says === "no leak" && !heaviest.namesCause;
   const { total } = observations;
-  if (heaviest !== null && !(isCalm && (isFirm(total) || risesLate(total)))) {
+  if (
+    heaviest !== null &&
+    !(isCalm && (isFirm(total) || (risesLate(total) && !isWithinSwings(total.readings))))
+  ) {
     return { finding: heaviest, cause: null };
   }
   return main === null
