@@ -56,7 +56,12 @@ import { reopenRecording } from "../process/open_recording.js";
 import { PoolWatch } from "../process/pool_watch.js";
 import { growingRecordingOf } from "../process/recording_in_progress.js";
 import { type AgentStatus, type ArmOptions, armAgent, disarmAgent } from "./attached_agent.js";
-import { armChildren, type ChildrenChoice, childrenToAttach } from "./attached_children.js";
+import {
+  armChildren,
+  type ChildrenChoice,
+  childrenLeft,
+  childrenToAttach,
+} from "./attached_children.js";
 import { beginRecording, type RecordingStart } from "./begun_recording.js";
 import { leftAgentOf } from "./left_agent.js";
 
@@ -372,6 +377,9 @@ async function record(
       stood && place.pool.header().leaseUntilMs === 0 ? 0 : monotonicMs() + LAST_LEASE_MS,
     );
     await recorder.concludeLeft(onLookup, options.until);
+    if (!stood) {
+      notes.push(...(await childrenLeft(pid, children, options.until)));
+    }
   }
   writer.close();
   place.setOrphan("");

@@ -4,21 +4,28 @@
  * lease ends. A child that cannot be entered is not changed, and becomes a limit of the recording.
  */
 import { readlinkSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   descendantsOf,
+  mappedMemfd,
   readArmPermission,
   readCommand,
   readInterpreter,
 } from "../../linux/index.js";
+import { monotonicMs } from "../../linux/this_process/clock.js";
 import type { Millis, Pid } from "../../model/base/units.js";
 import { TidemarkError } from "../../model/errors/errors.js";
 import { type ArmOptions, armAgent } from "./attached_agent.js";
+import { POOL } from "./left_agent.js";
 
 /** Which existing children to record: those that run the same executable, every Python process, or none. */
 export type ChildrenChoice = "same-program" | "all" | "none";
 
 /** How long to wait for a child to run Python code; an idle one may be waiting for a request. */
 const LONGEST_WAIT: Millis = 20_000;
+/** How long to wait for children to disarm themselves, and between two looks. */
+const LEAVE_MS: Millis = 3_000;
+const CHECK_MS: Millis = 100;
 /** Number of children entered at the same time. */
 const AT_A_TIME = 4;
 
@@ -82,6 +89,33 @@ async function arm(pid: Pid, options: ArmOptions, signal: AbortSignal): Promise<
     }
     throw error;
   }
+}
+
+/**
+ * Waits until the children have disarmed themselves, which those that run do soon after the lease has ended. The sentence names those
+ * that have not, such as one that waits for a request.
+ */
+export async function childrenLeft(
+  root: Pid,
+  children: readonly Pid[],
+  until: AbortSignal | undefined,
+): Promise<string[]> {
+  const untilMs = monotonicMs() + LEAVE_MS;
+  let armed: readonly Pid[] = [...new Set([...children, ...descendantsOf(root)])];
+  for (;;) {
+    armed = armed.filter((pid) => mappedMemfd(pid, POOL) !== null);
+    if (armed.length === 0 || until?.aborted || monotonicMs() >= untilMs) {
+      break;
+    }
+    await sleep(CHECK_MS);
+  }
+  return armed.length === 0
+    ? []
+    : [
+        armed.length === 1
+          ? `The agent stays in process ${armed[0]} until it next allocates memory.`
+          : `The agent stays in processes ${armed.join(", ")} until they next allocate memory.`,
+      ];
 }
 
 function executableOf(pid: Pid): string {

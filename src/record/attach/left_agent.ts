@@ -8,7 +8,8 @@ import { TidemarkError } from "../../model/errors/errors.js";
 import { CONSTANTS } from "../../segment/layout.js";
 import { POOL_START_BYTES, poolLease, poolVersion } from "../../segment/pool.js";
 
-const POOL = "tidemark-pool";
+/** The name of the memory that an agent maps. */
+export const POOL = "tidemark-pool";
 const GUARD = "tidemark-guard";
 /** Command lines of recorders of other users, whose descriptors cannot be read. */
 const RECORDER = /tidemark|dist\/program\/main\.js/;
