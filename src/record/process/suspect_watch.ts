@@ -168,7 +168,8 @@ export class SuspectWatch {
 
   /**
    * `isLast`: the program runs on, but is left after this snapshot. Then a lookup is made only if a site may leak whose
-   * holder is unknown, but whatever the budget has left: without it, a verdict cannot distinguish kinds of leaks.
+   * holder is unknown, but whatever the budget has left: without it, a verdict cannot distinguish kinds of leaks. Also, if
+   * the budget has room, where the holder was looked up long ago: the first entries of a container may be all that it had then.
    */
   snapshotTaken(taken: TakenSnapshot, agents: AgentsKnow, elapsedMs: Millis, isLast = false): void {
     this.#builder.add({ ...taken.tables, ...taken.snapshot });
@@ -196,14 +197,15 @@ export class SuspectWatch {
       sites.filter(isSuspect).every(({ site }) => this.#explained.has(site.key));
     // What is known only has to be kept up to date.
     const isOpen = suspected && (!isKnown || this.#timing.isAgain);
-    if (pid === null || !this.#timing.isDue(elapsedMs, isOpen)) {
+    const isOld = isLast && isKnown && this.#timing.isOld(elapsedMs);
+    if (pid === null || !(isOld || this.#timing.isDue(elapsedMs, isOpen))) {
       return;
     }
-    if (isLast && (isKnown || !suspected)) {
+    if (isLast && (!suspected || (isKnown && !isOld))) {
       return;
     }
     const isUrgent = suspected && !isKnown;
-    const mostMs = this.#timing.affordedMs(elapsedMs, { isUrgent, isLast });
+    const mostMs = this.#timing.affordedMs(elapsedMs, { isUrgent, isLast: isLast && !isOld });
     if (mostMs !== null) {
       const live = agents.liveSamples().get(pid);
       const found = this.#addressesBySite(pid, taken.tables, live);
