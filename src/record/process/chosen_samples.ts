@@ -5,7 +5,7 @@ import { float64At, itemAt, uint32At } from "../../model/base/columns.js";
 import type { Address, Bytes, Millis, StackId, TimeMs } from "../../model/base/units.js";
 import type { LiveSamples } from "../../segment/index.js";
 
-const MOST_ADDRESSES = 48;
+const MOST_ADDRESSES = 96;
 /** Most samples that are used to find what creates handles. */
 const MOST_SAMPLES = 10_000;
 /** Time from a snapshot to the copy of the heap, and the largest growth of a block in one step. */
