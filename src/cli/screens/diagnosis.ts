@@ -176,7 +176,7 @@ function growthWords(document: DiagnosisJson, suspect: SuspectJson): string {
     (step ?? hour) <= 0
       ? "little memory"
       : suspect.puts
-        ? `stores what other suspects allocate, ${rate}`
+        ? `adds what other suspects allocate to the holder, ${rate}`
         : suspect.partOf !== undefined
           ? `${rate}, part of suspect ${suspect.partOf}`
           : `${rate}, ${formatShare(suspect.share)} of ${shareBase(document)}`;

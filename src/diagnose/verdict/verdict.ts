@@ -26,7 +26,7 @@ import { alsoFound, type Cause, causesOf, type Judged, mainCause } from "./cause
 import { confidenceOf } from "./confidence.js";
 import { deviceSuspects } from "./device_suspects.js";
 import { growthOf, partsOf } from "./growth_figures.js";
-import { missingEvidence } from "./limits.js";
+import { leastSeen, missingEvidence } from "./limits.js";
 import { withPids } from "./live_commands.js";
 import { withMemoryEnd } from "./memory_end.js";
 import { rulesFor, selectionGrowth, withSelection } from "./selection.js";
@@ -90,7 +90,11 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
         : adviceOf(decisive, kind, observations)),
       ...findings.flatMap(({ finding }) => finding.beside ?? []),
     ],
-    limits: [...evidence.limits, ...missingEvidence(evidence, kind)],
+    limits: [
+      ...evidence.limits,
+      ...missingEvidence(evidence, kind),
+      ...leastSeen(observations, kind),
+    ],
   };
   return withPids(withSelection(withMemoryEnd(document, observations), observations), observations);
 }
