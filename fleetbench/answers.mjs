@@ -17,7 +17,8 @@ const WINDOW = 14 * 24 * HOUR;
 function tidemark(service, processes, endMs, services) {
   const window = { startMs: endMs - WINDOW, endMs };
   const document = diagnosed({ service, window, processes }, services);
-  const { verdict, change, suspects, oddInstances } = document;
+  const { verdict, change, suspects, oddInstances, leak: found } = document;
+  const odd = oddInstances.filter(({ version }) => version === found?.version);
   const leak = !["steady", "warm-up", "cache-plateau", "insufficient-evidence"].includes(
     verdict.kind,
   );
@@ -27,7 +28,7 @@ function tidemark(service, processes, endMs, services) {
     version: change?.kind === "growth" ? change.version : null,
     isRegression: change?.kind === "growth",
     culprit: line === undefined ? null : { file: line.file, function: line.function },
-    instances: oddInstances.map(({ instance }) => instance),
+    instances: [...new Set(odd.map(({ instance }) => instance))],
     shown: verdict.summary,
   };
 }

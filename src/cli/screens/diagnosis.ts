@@ -14,6 +14,8 @@ import {
   type DiagnosisJson,
   type SuspectJson,
 } from "../../model/documents/diagnosis_document.js";
+import type { FrameJson } from "../../model/documents/documents.js";
+import { isOwn } from "../../model/documents/own_code.js";
 import { shareBase } from "../../model/documents/share_base.js";
 import { remainingEvidence, verdictText } from "../../model/documents/verdict_text.js";
 import { oneLine } from "../../model/errors/errors.js";
@@ -114,11 +116,13 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   const pid = placeInTree(document, suspect);
   const head = suspect.reads ? readingWords(suspect) : growthWords(document, suspect);
   printLabelled(screen, `Suspect ${suspect.rank}`, `${head}${pid}`, paint.bold);
-  const frames = suspect.stack.slice(0, MOST_FRAMES);
-  for (const [index, frame] of frames.reverse().entries()) {
+  for (const [index, frame] of framesShown(suspect.stack).entries()) {
     const indent = "  ".repeat(Math.min(index, 4));
-    const text = `${indent}${oneLine(functionOf(frame))} ${paint.dim(oneLine(placeOf(frame)))}`;
-    screen.line(`${padEnd("", LABEL_WIDTH)}${text}`);
+    const text =
+      typeof frame === "string"
+        ? paint.dim(frame)
+        : `${oneLine(functionOf(frame))} ${paint.dim(oneLine(placeOf(frame)))}`;
+    screen.line(`${padEnd("", LABEL_WIDTH)}${indent}${text}`);
   }
   if (suspect.holder) {
     const { path, entries, retainedBytes, atMs } = suspect.holder;
@@ -136,6 +140,18 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   if (!suspect.reads) {
     printAges(screen, suspect);
   }
+}
+
+/** The innermost frames, the caller first. The one of the program's own code is among them, after which frames may be left out. */
+function framesShown(stack: readonly FrameJson[]): (FrameJson | string)[] {
+  const own = stack.findIndex(isOwn);
+  if (own < MOST_FRAMES) {
+    return stack.slice(0, MOST_FRAMES).reverse();
+  }
+  const inner = stack.slice(0, MOST_FRAMES - 2);
+  const leftOut = own - inner.length;
+  const gap = `… ${leftOut} ${leftOut === 1 ? "frame" : "frames"} of libraries`;
+  return [stack[own] as FrameJson, gap, ...inner.reverse()];
 }
 
 /** The size of an object leaves out what a library allocates for it. Where that is nearly all of the memory, the line adds that. */

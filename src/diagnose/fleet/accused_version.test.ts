@@ -45,6 +45,26 @@ test("an instance that leaks alone is not forgotten as soon as a version is depl
   expect(young.summary).toMatch(/leaked .* on instance app-2 .*too early to say whether 1\.1/);
 });
 
+test("an instance that leaked alone is found within hours in the next version, if it is ahead of its siblings again", () => {
+  const deployed = (perHour: number, fromDaysAgo = 0.5) =>
+    diagnosisOf(
+      [0, 1, 2, 3, 4, 5].flatMap((instance) => {
+        const leaks = (rate: number) => (hours: number) =>
+          fills(hours) + (instance === 2 ? rate * hours : 0);
+        return [
+          { instance, version: "1.0", fromDaysAgo: 5, toDaysAgo: fromDaysAgo, mib: leaks(3) },
+          { instance, version: "1.1", fromDaysAgo, mib: leaks(perHour) },
+        ];
+      }),
+    );
+  const again = deployed(3);
+  expect(again.verdict.summary).toMatch(/^shop leaks \d.* on instance app-2 alone/);
+  expect(again.leak?.version).toBe("1.1");
+  expect(again.leak?.since).toBe("1.0");
+  expect(deployed(0).leak?.version).not.toBe("1.1");
+  expect(deployed(3, 0.2).leak?.version).not.toBe("1.1");
+});
+
 test("a leak is not over while the caches of the next version fill, and is once it runs without rising", () => {
   const leaking = three({
     ...{ version: "1.0", fromDaysAgo: 6, mib: (hours: number) => fills(hours) + 4 * hours },

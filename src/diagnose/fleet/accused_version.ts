@@ -125,8 +125,10 @@ function accusedOf(versions: readonly JudgedVersion[], endMs: number): JudgedVer
   return versions.findLast((version) => isLeaking(version) && isOpen(version)) ?? null;
 }
 
-function isDecided({ growth }: JudgedVersion): boolean {
-  return growth !== null && growth.shape !== "short" && growth.shape !== "undecided";
+function isDecided({ growth, odd }: JudgedVersion): boolean {
+  return (
+    odd.length > 0 || (growth !== null && growth.shape !== "short" && growth.shape !== "undecided")
+  );
 }
 
 /** Before, the load of a quiet part of the day can hide a leak that follows requests. */

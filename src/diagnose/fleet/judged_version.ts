@@ -20,6 +20,7 @@ import {
   risen,
 } from "./growth/precedent.js";
 import { LEAST_IN_RSS, withSites } from "./growth/site_growth.js";
+import { oddAsBefore } from "./instances/odd_as_before.js";
 import { type OddInstance, oddInstances } from "./instances/odd_instances.js";
 import { instancesOf, type NewLine, newLines } from "./lines/new_lines.js";
 import { type SeenLife, seenLives } from "./lines/seen_lines.js";
@@ -86,7 +87,9 @@ export function judged(
   const before = earlier.flatMap(({ seen }) => seen);
   const own = { ...judging, before, endMs: Math.min(judging.endMs, Math.max(...ends)) };
   const seen = seenLives(version.processes);
-  const odd = oddInstances(version.processes, own);
+  const found = oddInstances(version.processes, own);
+  const odd =
+    found.length > 0 ? found : oddAsBefore(version.processes, earlier.at(-1)?.odd ?? [], own);
   const names = new Set(odd.map(({ instance }) => instance));
   const others = version.processes.filter(({ process }) => !names.has(process.instance));
   const whole = groupGrowth(others, own);

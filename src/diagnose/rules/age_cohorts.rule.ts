@@ -5,6 +5,7 @@ import {
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
+import { sitesExceed } from "../causes/exceeding_sites.js";
 import { isAttached, type Observations } from "../evidence/observations.js";
 import { isFirm, SHORTEST_WINDOW_MS } from "../series/growth.js";
 import { growthShown, memoryName } from "../series/total_growth.js";
@@ -43,10 +44,7 @@ export const ageCohorts: Rule = {
     const same = suspects.filter(({ site }) => site.place === first.site.place);
     const ofPlace = same.reduce((sum, { slope }) => sum + slope, 0);
     const keptBytes = same.reduce((sum, suspect) => sum + suspect.keptBytes, 0);
-    // Growth that began during the window is faster at the end.
-    const largest = Math.max(total.slope, total.late.slope);
-    const isBeyondError = (kept - largest) * windowMs > ERRORS * errorOf(suspects);
-    const exceeds = isFirm(total) && kept > EXCEEDS * largest && isBeyondError;
+    const exceeds = sitesExceed(observations);
     const measured = isFirm(total) || total.shape === "short";
     const base = exceeds || !measured ? "what all sites keep" : "the growth";
     const rate =
@@ -62,16 +60,6 @@ export const ageCohorts: Rule = {
     };
   },
 };
-
-/** Sites that keep this many times the growth of the whole program need an explanation. */
-const EXCEEDS = 1.1;
-/** 95 %: less may be the sampler's error. */
-const ERRORS = 2;
-
-/** Of the live bytes of all suspects together. */
-function errorOf(suspects: readonly SiteJudgement[]): Bytes {
-  return Math.sqrt(suspects.reduce((sum, { site }) => sum + site.standardErrorBytes ** 2, 0));
-}
 
 /** Why sites keep more than the program grows: their older memory is freed unseen, or their blocks are not all resident. */
 function excess({ evidence, total }: Observations): string {

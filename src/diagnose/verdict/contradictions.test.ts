@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { present } from "../../model/base/present.js";
+import { shareBase } from "../../model/documents/share_base.js";
 import { evidenceOf } from "../evidence/evidence.fixture.js";
 import { ruleFinding } from "./verdict.fixture.js";
 import { diagnose } from "./verdict.js";
@@ -26,6 +27,18 @@ test("growth in a container with a bound is no evidence of a leak, in the ledger
   // A container with a bound that holds little does not excuse the rest.
   const small = `${growing}\nsite document keeps 0.1/s\n${held}`;
   expect(evidenceThatSays(small, "leak").map(({ rule }) => rule)).toContain("ledger-parts");
+});
+
+test.each([
+  ["rssBytes 40 + 1/s\nanonRssBytes 30 + 1/s\nsite record keeps 1/s", "the growth"],
+  ["rssBytes 40 + 1/s\nanonRssBytes 30 + 1/s\nsite record keeps 2/s", "what all sites keep"],
+  ["rssBytes 40 + 1/s\nanonRssBytes 30 + 1/s\nsite record keeps 1.15/s error=40", "the growth"],
+  ["rssBytes 40\nanonRssBytes 30\nsite record keeps 1/s", "what all sites keep"],
+])("a share is one of the same in the evidence and beside the suspect: %s", (text, base) => {
+  const document = diagnose(evidenceOf(text));
+  const kept = document.evidence.find(({ rule }) => rule === "age-cohorts");
+  expect(shareBase(document)).toBe(base);
+  expect(present(kept).detail).toContain(`% of ${base}`);
 });
 
 test("the trend does not ask for a ledger that was read", () => {

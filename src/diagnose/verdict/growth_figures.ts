@@ -4,6 +4,7 @@ import { interval95 } from "../../model/base/interval.js";
 import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
 import { LEDGER_PARTS } from "../../model/profile/ledger.js";
 import { ledgerMetric, type Metric } from "../../model/profile/series.js";
+import { sitesExceed } from "../causes/exceeding_sites.js";
 import { bytesPerStep } from "../evidence/bytes_per_step.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
@@ -18,10 +19,11 @@ const MS_PER_HOUR = 3_600_000;
  * verdict names, or of the suspects.
  */
 export function growthOf(
-  { evidence, target, total }: Observations,
+  observations: Observations,
   decisive: Finding | null,
   accused: readonly SiteJudgement[],
 ): DiagnosisJson["growth"] {
+  const { evidence, target, total } = observations;
   if (decisive?.deviceSites !== undefined) {
     return deviceGrowth(decisive.deviceSites);
   }
@@ -47,6 +49,7 @@ export function growthOf(
     ...(perStep === null ? {} : { bytesPerStep: perStep }),
     // Too short a window has no rate in the header.
     ...(ofSites && total.shape !== "short" ? { ofLiveBytes: true as const } : {}),
+    ...(accused.length > 0 && sitesExceed(observations) ? { sitesExceed: true as const } : {}),
   };
 }
 

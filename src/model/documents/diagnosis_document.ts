@@ -195,6 +195,8 @@ export interface DiagnosisJson {
      * the header then has another rate, or none.
      */
     ofLiveBytes?: true;
+    /** Set if sites keep more than this: the shares of suspects are then shares of what all sites keep. */
+    sitesExceed?: true;
   };
   /**
    * The parts of memory that grow: parts as in `tidemark.ledger/1` if there are enough ledgers to measure

@@ -88,7 +88,9 @@ function Verdict({ diagnosis }: { diagnosis: DiagnosisJson }) {
           value={isMeasured ? formatGrowth(bytesPerHour) : "–"}
           note={
             isMeasured
-              ? `95 % interval ${formatGrowth(low)} to ${formatGrowth(high)}`
+              ? low < high
+                ? `95 % interval ${formatGrowth(low)} to ${formatGrowth(high)}`
+                : "no interval is known"
               : "not measured"
           }
         />

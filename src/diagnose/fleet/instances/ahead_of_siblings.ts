@@ -135,7 +135,7 @@ export function areMostLivesAhead(
   return compared.length === 0 || 2 * ahead.length > compared.length;
 }
 
-function lengthOf({ process, rss }: Unloaded): Millis {
+export function lengthOf({ process, rss }: Unloaded): Millis {
   return (rss.times.at(-1) ?? process.startedMs) - process.startedMs;
 }
 

@@ -44,6 +44,8 @@ const LATEST_MS = 6 * 3_600_000;
 const FEWEST_POINTS = 8;
 /** Of one instance, that rise to the limit alike. */
 const FEWEST_LIVES = 2;
+/** One of them is enough if it rose by this share of the limit. */
+const FAR_OF_LIMIT = 0.5;
 /** Odd ones are a minority. */
 const MOST_SHARE = 0.4;
 
@@ -145,6 +147,10 @@ export function oddInstances(
     .sort((a, b) => b.growth.rate - a.growth.rate);
 }
 
+function hasRisenFar(values: readonly Bytes[], limit: Bytes): boolean {
+  return limit > 0 && (values.at(-1) ?? 0) - (values[0] ?? 0) > FAR_OF_LIMIT * limit;
+}
+
 /** Instances that rise in a straight line towards their limit in one life after another, far ahead of their siblings at each age. */
 function leakToTheLimit(
   instances: ReadonlyMap<string, readonly Unloaded[]>,
@@ -153,8 +159,13 @@ function leakToTheLimit(
 ): OddInstance[] {
   const found = [...instances].flatMap(([instance, own]): OddInstance[] => {
     const limits = own.map(({ process }) => process.limitBytes);
+    const limit = Math.min(...limits);
+    const far = own.filter(({ rss: { values } }) => hasRisenFar(values, limit));
     const rates =
-      own.length < FEWEST_LIVES ? null : straightLives(own, Math.min(...limits), FEWEST_LIVES);
+      own.length < FEWEST_LIVES
+        ? null
+        : (straightLives(own, limit, FEWEST_LIVES) ??
+          (far.length === 0 ? null : straightLives(far, limit, 1)));
     const siblings = () => processes.filter(({ process }) => process.instance !== instance);
     const growth =
       rates !== null && areMostLivesAhead(own, siblings(), rates.rate)
