@@ -32,6 +32,7 @@ import type {
   FleetDiagnosisJson,
   FleetRateJson,
   FleetShape,
+  FleetSuspectJson,
   FleetVersionJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
 import { median } from "../series/trend.js";
@@ -46,7 +47,7 @@ import { judgedVersions, lastingAccused, stillRuns } from "./accused_version.js"
 import type { FleetProcess, ServiceEvidence } from "./curves/fleet_evidence.js";
 import { isWeekOpen, loadRange, type Unloaded, withoutLoad } from "./curves/load_removal.js";
 import { normalQuantile } from "./curves/normal_quantile.js";
-import { firstLeaking } from "./first_leaking.js";
+import { firstLeaking, type LeakingLine } from "./first_leaking.js";
 import { areRestartedInTime, forecasts } from "./forecast.js";
 import { fleetSuspects } from "./growth/fleet_suspects.js";
 import { type GroupGrowth, type Judging, LEAST_DECIDED_MS } from "./growth/group_growth.js";
@@ -100,7 +101,7 @@ function diagnosedWithin(evidence: ServiceEvidence, z: number): FleetDiagnosisJs
   const ofAccused = lives.map(({ process }) => process);
   const inMemory = accused === null ? null : memoryRate(accused);
   const suspects = inMemory === null ? [] : fleetSuspects(ofAccused, inMemory, judging);
-  const first = accused === null ? null : firstLeaking(versions, accused);
+  const first = accused === null ? null : firstLeaking(versions, accused, surelyLeaking(suspects));
   const leak = accused === null ? null : rateOf(accused);
   const change = changeBetween(versions, first, z, leak, judging.isLoadKnown);
   const single = newest === undefined ? null : singleVerdict(newest, window.endMs);
@@ -161,6 +162,13 @@ function diagnosedWithin(evidence: ServiceEvidence, z: number): FleetDiagnosisJs
       ...(kind === "insufficient-evidence" ? [soonerText(limitOf(newest))] : []),
     ],
   };
+}
+
+/** The first suspect, if its interval is above zero. */
+function surelyLeaking([first]: readonly FleetSuspectJson[]): LeakingLine | null {
+  return first === undefined || first.low <= 0
+    ? null
+    : { line: first.line, rate: first.growthBytesPerHour / HOUR_MS };
 }
 
 /** Of those that run, otherwise of all. */

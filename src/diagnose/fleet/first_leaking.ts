@@ -1,4 +1,5 @@
 /** Since which version a service leaks. */
+import type { FrameJson } from "../../model/documents/documents.js";
 import type { GroupGrowth } from "./growth/group_growth.js";
 import { isLeaking, type JudgedVersion, leaksEverywhere, rateOf } from "./judged_version.js";
 import { rateSeen } from "./lines/seen_lines.js";
@@ -7,23 +8,39 @@ import { rateSeen } from "./lines/seen_lines.js";
 const ALIKE = 0.5;
 const NEARLY = 0.3;
 
-/** The first of the versions that leak, up to the accused one. Versions between them that may have leaked are no gap; but none had
- * a line that is new. */
+/** A line that certainly leaks, and its rate, bytes per ms. */
+export interface LeakingLine {
+  readonly line: FrameJson;
+  readonly rate: number;
+}
+
+/**
+ * The first of the versions that leak, up to the accused one. Versions between them that may have leaked are no gap. `shown`: the line
+ * that leaks, by which a version that ran too short for RSS is judged, too; null: none is certain.
+ */
 export function firstLeaking(
   versions: readonly JudgedVersion[],
   accused: JudgedVersion,
+  shown: LeakingLine | null = null,
 ): JudgedVersion {
   const leak = rateOf(accused);
   const isEverywhere = leaksEverywhere(accused);
   let first = accused;
-  if (leak.newLine !== undefined) {
-    return accused;
-  }
   for (const version of versions.slice(0, versions.indexOf(accused)).reverse()) {
+    const ofLine = shown === null ? null : rateSeen(shown.line, version.seen);
+    const isByLine = shown !== null && ofLine !== null && ofLine >= ALIKE * shown.rate;
+    if (leak.newLine !== undefined) {
+      // No earlier version kept as much; one that ran for hours may have leaked all the same.
+      if (!isByLine) {
+        break;
+      }
+      first = version;
+      continue;
+    }
     const leaksAlike = isLeaking(version) && leaksEverywhere(version) === isEverywhere;
     const rates = [leak.rate, first.growth?.rate ?? leak.rate];
     const isAlike = rates.some((rate) => growsAlike(version, rate)) && mayLeak(version, leak);
-    if (leaksAlike || isAlike) {
+    if (leaksAlike || isAlike || (isByLine && isEverywhere)) {
       first = version;
     } else if (!mayLeak(version, leak)) {
       break;
