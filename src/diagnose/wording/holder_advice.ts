@@ -1,87 +1,43 @@
 /** Advice about what holds Python objects: what fits a queue or a registry of listeners does not fit a history. */
-import { formatCount, formatExactCount } from "../../model/base/numbers.js";
+import { formatExactCount } from "../../model/base/numbers.js";
 import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
-import type { Advice, AdviceFacts } from "./advice_entry.js";
-import { LRU_CACHE } from "./holder_name.js";
+import type { Advice } from "./advice_entry.js";
+import {
+  ARRAYS,
+  added,
+  BUFFER,
+  CONTAINER,
+  DATABASE,
+  DEQUE,
+  DICT,
+  ERRORS,
+  FILE_IN_MEMORY,
+  HEAP_NAME,
+  holdsCallbacks,
+  holdsTheOnly,
+  ifEntriesGrow,
+  isLruCache,
+  isOfType,
+  isQueue,
+  isRegistry,
+  LIST,
+  lastStep,
+  MANY_CALLBACKS,
+  MANY_CLASSES,
+  MANY_THREADS,
+  NEW_CLASS,
+  NEW_TASK,
+  ofExecutor,
+  QUEUE_NAME,
+} from "./holder_facts.js";
 import { frameText } from "./words.js";
 
 const OF_OBJECTS: readonly VerdictKind[] = ["python-leak", "child-growth"];
 
-const LIST = /^(?:list|collections\.deque|deque|queue)/;
-const DICT = /^(?:dict|collections\.(?:OrderedDict|defaultdict|Counter))/;
-const DEQUE = /^(?:collections\.)?deque$/;
-/** The attributes in which queue.Queue, asyncio.Queue and multiprocessing.Queue keep their items. */
-const QUEUE_ATTRIBUTE = /^\.(?:queue|_queue|_buffer)$/;
-const QUEUE_NAME =
-  /queue|backlog|inbox|outbox|mailbox|pending|todo|(?:^|[._])(?:jobs|work|work_?items)$/i;
-const REGISTRY =
-  /listener|subscri|(?:^|[._])subs$|observer|callback|handlers|hooks|registr|signals|add_done/i;
-const HEAP_NAME = /heap/i;
-const CONTAINER = /^(?:list|set|dict|collections\.)/;
-const ERRORS = /(?:^|[._])(?:errors?|exceptions?|failures?|failed|tracebacks?|excs?|exc_infos?)$/i;
-const ARRAYS = /_multiarray_umath|\/(?:numpy|pandas)\//;
-/** The leaf of a stack that creates a task. */
-const NEW_TASK = /(?:create_task|ensure_future) \S*asyncio\//;
-/** Standard-library and other functions that create a class at each call. */
-const NEW_CLASS =
-  /\b(?:namedtuple \S*collections\/|new_class \S*types\.py|make_dataclass \S*dataclasses|create_model \S*pydantic|_create_\w+ \S*enum\.py)/;
-/** Fewer new classes may come from imports. */
-const MANY_CLASSES = 50;
-
-const lastStep = ({ holder }: AdviceFacts): string => holder?.path.at(-1) ?? "";
-const isQueue = (facts: AdviceFacts): boolean =>
-  /Queue$/.test(facts.holder?.type ?? "") ||
-  (LIST.test(facts.holder?.type ?? "") && QUEUE_ATTRIBUTE.test(lastStep(facts)));
-const isLruCache = (facts: AdviceFacts): boolean =>
-  /lru_cache/.test(facts.holder?.type ?? "") || LRU_CACHE.test(lastStep(facts));
-const ofExecutor = ({ holder }: AdviceFacts): boolean =>
-  holder?.path.some((step) => /^\._(?:work_queue|pending_work_items|work_ids)\b/.test(step)) ??
-  false;
-/** A buffer of bytes or text, or what it keeps in its C structure. */
-const BUFFER = /^(?:field of )?(?:bytearray|array\.array|_?io\.(?:BytesIO|StringIO))/;
-const FILE_IN_MEMORY = /^(?:field of )?_?io\.(?:BytesIO|StringIO)/;
-/** Native code of database drivers: what it allocates for a cursor is freed when that is closed. */
-const DATABASE =
-  /\/(?:libsqlite3|_sqlite3|libpq|libmysqlclient|libmariadb|libodbc|libduckdb|_duckdb|oracledb|pyodbc)[^/]*\.so/;
-/** Fewer new functions may be decorators or imports; fewer new threads a pool. */
-const MANY_CALLBACKS = 50;
-const MANY_THREADS = 20;
-
-const added = ({ added: types }: AdviceFacts, type: string): number => types?.get(type) ?? 0;
-const holdsCallbacks = (facts: AdviceFacts): boolean =>
-  /^(?:list|set|collections\.deque)/.test(facts.holder?.type ?? "") &&
-  added(facts, "function") + added(facts, "method") >= MANY_CALLBACKS;
-/** A step into a container or a C structure, which has no name of its own: dict["changed"], list[...], each of 4. */
-const UNNAMED = /\[.*\]$|^each of |^field of /;
-/** The last steps that name the holder: `.subs` and dict["changed"], but not `.handlers` before `.records`. */
-function nameSteps(path: readonly string[]): readonly string[] {
-  const named = path.findLastIndex((step) => !UNNAMED.test(step));
-  return path.slice(Math.max(0, named));
-}
-/** An entry with fewer objects is rather a record than a container. */
-const MANY_OF_ENTRY = 100;
-function ifEntriesGrow({ holder, objectsOfEntry = 0 }: AdviceFacts): string {
-  return holder !== null && objectsOfEntry >= MANY_OF_ENTRY
-    ? ` Its ${formatExactCount(holder.entries)} entries held about ${formatCount(Math.round(objectsOfEntry))} objects each when they were counted: if the entries are what grows, bound those.`
-    : "";
-}
-const isOfType = (facts: AdviceFacts, type: RegExp): boolean =>
-  type.test(facts.holder?.type ?? "") || type.test(lastStep(facts));
-const isRegistry = ({ holder }: AdviceFacts): boolean =>
-  holder !== null &&
-  [
-    ...nameSteps(holder.path).filter((step) => !/^(?:module|thread|frame) /.test(step)),
-    ...(holder.putters ?? []).map((putter) => putter.function),
-  ].some((step) => REGISTRY.test(step));
-
-/** Weak references to functions and to tasks end at once, since nothing else refers to them. */
-const holdsTheOnly = (facts: AdviceFacts): boolean =>
-  ["function", "method", "_asyncio.Task"].some((type) => added(facts, type) >= MANY_CALLBACKS);
-
 function registryAdvice(
   id: string,
   example: Pick<Advice, "when" | "before" | "after">,
-  isOfType: (type: string) => boolean,
+  fitsType: (type: string) => boolean,
 ): Advice[] {
   return [
     {
@@ -93,7 +49,7 @@ function registryAdvice(
       kinds: OF_OBJECTS,
       fits: (facts) =>
         (isRegistry(facts) || holdsCallbacks(facts)) &&
-        isOfType(facts.holder?.type ?? "") &&
+        fitsType(facts.holder?.type ?? "") &&
         !NEW_TASK.test(facts.made ?? ""),
       insteadOf: ["TM-A001", "TM-A002"],
       stands: "registry",
