@@ -19,6 +19,7 @@ function holder(site: string, path: readonly string[]): HolderEvidence {
     garbage: 0,
     graph: 0,
     unreferenced: null,
+    entriesGrow: null,
     holder: { path: [...path], type: "dict", retainedBytes: 1_000_000, entries: 40 },
     bound: null,
   };

@@ -244,7 +244,7 @@ export const HOLDER_ADVICE: readonly Advice[] = [
   {
     id: "TM-A032",
     text: "Load the code without a new module (runpy.run_path), or remove the modules that are no longer needed: del sys.modules[name].",
-    when: "Modules are loaded again and again under new names, and sys.modules keeps them.",
+    when: "Modules are loaded repeatedly, under new names, and sys.modules keeps them.",
     kinds: OF_OBJECTS,
     fits: ({ holder }) =>
       /^(?:module sys > )?(?:sys\.)?modules$/.test(holder?.path.join(" > ") ?? ""),

@@ -15,7 +15,7 @@
  * limit, or a shorter one that came near to it, counts as well if it rose in each half of its time and gave nothing back: what fills
  * rises less and less, and load gives back.
  *
- * Where lives end at the limit again and again, what is removed as load may be a part of the leak. Three such lives show it as they
+ * Where lives end at the limit repeatedly, what is removed as load may be a part of the leak. Three such lives show it as they
  * were read, if they rose in each half of their time and most of those that lived as long ended so.
  */
 import type { Bytes, Millis } from "../../../model/base/units.js";
