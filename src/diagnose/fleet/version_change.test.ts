@@ -42,6 +42,7 @@ describe("versions whose memory is alike", () => {
     const level = (found.change?.levelBytes ?? 0) / MIB;
     expect(level).toBeGreaterThan(50);
     expect(level).toBeLessThan(130);
+    expect(found.verdict.summary).toMatch(/ more than version 1\.0 at the usual load\./);
   });
 });
 

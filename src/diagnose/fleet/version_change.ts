@@ -78,7 +78,12 @@ export function changeBetween(
     LEAST.share * before.level,
     isLoadKnown ? 0 : rangeOf(before),
   );
-  return Math.abs(level) > Math.max(least, spread) ? { ...about, kind: "level" } : null;
+  // What was removed as load is too much where a difference is larger than the whole.
+  const most = level > 0 ? now.level : before.level;
+  const isPossible = Math.abs(level) < most;
+  return isPossible && Math.abs(level) > Math.max(least, spread)
+    ? { ...about, kind: "level" }
+    : null;
 }
 
 /** The growth of an earlier version: by the line that shows the leak, where the agent saw it. */

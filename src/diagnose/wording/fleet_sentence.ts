@@ -111,9 +111,10 @@ export function fleetSummary(
   }
   const newest = versions.at(-1);
   const name = newest?.version ? `Version ${newest.version} of ${service}` : service;
+  const atLoad = about.by === "unknown" ? "" : " at the usual load";
   const step =
     change?.kind === "level"
-      ? ` It uses ${formatBytes(Math.abs(change.levelBytes))} ${change.levelBytes > 0 ? "more" : "less"} than version ${change.against}.`
+      ? ` It uses ${formatBytes(Math.abs(change.levelBytes))} ${change.levelBytes > 0 ? "more" : "less"} than version ${change.against}${atLoad}.`
       : "";
   switch (shape) {
     case "undecided": {
