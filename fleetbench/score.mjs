@@ -10,7 +10,8 @@ import { CALM_MOMENTS_MS, DETECTION_MS } from "./moments.mjs";
 /**
  * @typedef {{fleet: string, service: string, cause: string, isLeak: boolean, reported: boolean,
  *   everFalse: boolean, falseRegression: boolean, innocentDeploy: boolean, versionRight: boolean | null,
- *   culpritRight: boolean | null, instancesRight: boolean | null, hours: number | null, limitSharePerDay: number | null, leakedHours: number | null,
+ *   culpritRight: boolean | null, instancesRight: boolean | null, hours: number | null,
+ *   limitSharePerDay: number | null, leakedHours: number | null,
  *   hasAgent: boolean, answer: string,
  *   figures?: {last: number, after: [hours: number, figure: number][]}}} Scored
  */

@@ -142,7 +142,7 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
   }
 }
 
-/** The innermost frames, the caller first. The one of the program's own code is among them, after which frames may be left out. */
+/** The innermost frames, callers first. If the program's own frame is further out, it comes first, and those in between are left out. */
 function framesShown(stack: readonly FrameJson[]): (FrameJson | string)[] {
   const own = stack.findIndex(isOwn);
   if (own < MOST_FRAMES) {
@@ -192,7 +192,7 @@ function growthWords(document: DiagnosisJson, suspect: SuspectJson): string {
     (step ?? hour) <= 0
       ? "little memory"
       : suspect.puts
-        ? `adds what other suspects allocate to the holder, ${rate}`
+        ? `adds to the holder what other suspects allocate, ${rate}`
         : suspect.partOf !== undefined
           ? `${rate}, part of suspect ${suspect.partOf}`
           : `${rate}, ${formatShare(suspect.share)} of ${shareBase(document)}`;

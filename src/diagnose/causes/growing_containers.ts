@@ -16,8 +16,8 @@ const MOST_CONTAINERS = 2;
 const CONTAINERS_GREW: Bytes = 2 ** 18;
 
 /**
- * Whether the entries of the holder of `accused` gain objects, as its lookup saw. If it could not see that: whether several blocks of a function that adds to the holder of `accused`, or of what is inside that holder, are reallocated as they
- * grow. Where each entry holds about one of the accused objects, the number of entries grows, unless these blocks are accused.
+ * Whether the entries of the holder of `accused` gain objects, according to its lookup. If the lookup could not see that: whether
+ * several blocks of a function that adds to the holder, or of what is inside it, are reallocated as they grow. Where each entry holds about one of the accused objects, the number of entries grows, unless these blocks are accused.
  */
 export function haveContainersGrown(
   observations: Observations,

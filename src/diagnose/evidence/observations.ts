@@ -77,13 +77,15 @@ export function observe(evidence: Evidence): Observations {
   const { root, members } = treeOf(evidence) as TreeEvidence;
   const total = totalGrowth({ ...root, liveBytes: evidence.liveAtEndBytes ?? 0 }, members);
   const judged = evidence.sites ? judgeSites(evidence.sites, startMs) : [];
+  const holderOf = ({ site }: SiteJudgement) =>
+    evidence.holders?.find((holder) => holder.site === site.key) ?? null;
   const sites = judged.map((each) => {
-    const site = isGarbage(each, evidence) ? withoutBacklog(each) : each;
+    const found = holderOf(each);
+    // Garbage does not wait in a queue.
+    const site = found !== null && isMostlyGarbage(found) ? withoutBacklog(each) : each;
     return takesOlderMemory(site, evidence, total) ? { ...site, course: "fills" as const } : site;
   });
   const growing = evidence.sites ? chooseSuspects(sites, processes) : chooseTypes(evidence, target);
-  const holderOf = ({ site }: SiteJudgement) =>
-    evidence.holders?.find((holder) => holder.site === site.key) ?? null;
   const bounded = growing.flatMap(
     (suspect) => boundedBy(evidence, suspect, holderOf(suspect)) ?? [],
   );
@@ -106,11 +108,9 @@ export function observe(evidence: Evidence): Observations {
 /** Share of the memory that was looked up. */
 const MOST_GARBAGE = 0.5;
 
-/** Whether most of it is unreachable: it waits for the garbage collector, and not in a queue. */
-function isGarbage({ site }: SiteJudgement, { holders = [] }: Evidence): boolean {
-  return holders.some(
-    ({ site: key, garbage, looked }) => key === site.key && garbage > MOST_GARBAGE * looked,
-  );
+/** Whether most of it is unreachable, and waits for the garbage collector. */
+export function isMostlyGarbage({ garbage, looked }: HolderEvidence): boolean {
+  return garbage > MOST_GARBAGE * looked;
 }
 
 function withoutBacklog({ backlog: _, ...site }: SiteJudgement): SiteJudgement {

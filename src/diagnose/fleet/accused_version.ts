@@ -17,7 +17,7 @@ import {
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Each against those that first started before it. The last one to take the place of others comes last. */
+/** Each is judged against those that first started before it. The one that was deployed last comes last. */
 export function judgedVersions(
   processes: readonly Unloaded[],
   judging: Omit<Judging, "before">,
@@ -33,7 +33,7 @@ export function judgedVersions(
     }),
   );
   const placeOf = (version: JudgedVersion) => lasts.get(version) ?? version.startedMs;
-  // A version that was rolled back started at the same time as the one that took its place again is placed.
+  // After a rollback, both versions have the place of the one that was rolled back, which comes first.
   return versions.toSorted((a, b) => placeOf(a) - placeOf(b) || b.startedMs - a.startedMs);
 }
 

@@ -246,7 +246,7 @@ export function accusedLives(version: JudgedVersion): readonly Unloaded[] {
     : version.odd.flatMap((each) => each.processes);
 }
 
-/** Part of a curve after which caches have filled for the most part. */
+/** By this part of a curve, most caches have filled. */
 const AFTER_FILLING = 0.5;
 
 /**

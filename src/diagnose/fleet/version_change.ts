@@ -78,7 +78,7 @@ export function changeBetween(
     LEAST.share * before.level,
     isLoadKnown ? 0 : rangeOf(before),
   );
-  // What was removed as load is too much where a difference is larger than the whole.
+  // If the difference exceeds the level itself, too much was removed as load.
   const most = level > 0 ? now.level : before.level;
   const isPossible = Math.abs(level) < most;
   return isPossible && Math.abs(level) > Math.max(least, spread)

@@ -1,6 +1,8 @@
 import { formatShare, formatSlopeBriefly } from "../../model/base/numbers.js";
+import { isMostlyGarbage } from "../evidence/observations.js";
 import { type Rule, silent } from "./rule.js";
 
+/** Share of what suspects keep. */
 const MOST_GARBAGE = 0.5;
 /**
  * Above this share, reachable objects cannot explain the growth, whatever the collector's settings are
@@ -23,7 +25,7 @@ export const garbageCycles: Rule = {
       (!collector.enabled ||
         collector.youngThreshold === 0 ||
         collector.youngThreshold > STARVING_THRESHOLD);
-    const garbage = looked.filter(({ found }) => found.garbage > MOST_GARBAGE * found.looked);
+    const garbage = looked.filter(({ found }) => isMostlyGarbage(found));
     const slope = garbage.reduce((sum, { suspect }) => sum + suspect.slope, 0);
     const all = suspects.reduce((sum, suspect) => sum + suspect.slope, 0);
     if (garbage.length === 0 || slope < MOST_GARBAGE * all) {

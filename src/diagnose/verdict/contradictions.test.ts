@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { present } from "../../model/base/present.js";
 import { shareBase } from "../../model/documents/share_base.js";
+import { shownFunction } from "../../model/profile/frame_stacks.js";
 import { evidenceOf } from "../evidence/evidence.fixture.js";
 import { ruleFinding } from "./verdict.fixture.js";
 import { diagnose } from "./verdict.js";
@@ -39,6 +40,18 @@ test.each([
   const kept = document.evidence.find(({ rule }) => rule === "age-cohorts");
   expect(shareBase(document)).toBe(base);
   expect(present(kept).detail).toContain(`% of ${base}`);
+});
+
+test("pages for the frames of threads and greenlets are not lost by C code", () => {
+  const evidence = evidenceOf(
+    "rssBytes 40 + 1/s\nanonRssBytes 30 + 1/s\nsite map keeps 1/s domain=native",
+  );
+  expect(diagnose(evidence).verdict.kind).toBe("native-leak");
+  const leaf = present(evidence.sites?.sites[0]?.keptStacks[0]?.frames[0]);
+  leaf.function = shownFunction("_PyMem_ArenaAlloc");
+  expect(leaf.function).toBe("stack of Python frames");
+  expect(shownFunction("grow_buffer")).toBe("grow_buffer");
+  expect(diagnose(evidence).verdict.kind).not.toBe("native-leak");
 });
 
 test("the trend does not ask for a ledger that was read", () => {

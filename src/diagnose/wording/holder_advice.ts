@@ -6,7 +6,7 @@ import {
   ARRAYS,
   added,
   BUFFER,
-  CONTAINER,
+  COLLECTION,
   DATABASE,
   DEQUE,
   DICT,
@@ -228,13 +228,13 @@ export const HOLDER_ADVICE: readonly Advice[] = [
   },
   {
     id: "TM-A029",
-    text: "Remove weak references when their objects have ended: give each a callback (weakref.ref(listener, listeners.remove)), or use a weakref.WeakSet.",
+    text: "Remove weak references whose objects are gone: give each a callback (weakref.ref(listener, listeners.remove)), or use a weakref.WeakSet.",
     named: (name) =>
-      `Remove weak references from ${name} when their objects have ended: give each a callback, or use a weakref.WeakSet.`,
-    when: "Weak references accumulate whose objects have ended.",
+      `Remove weak references from ${name} whose objects are gone: give each a callback, or use a weakref.WeakSet.`,
+    when: "Weak references to objects that are gone accumulate.",
     kinds: OF_OBJECTS,
     fits: (facts) =>
-      CONTAINER.test(facts.holder?.type ?? "") &&
+      COLLECTION.test(facts.holder?.type ?? "") &&
       added(facts, "weakref.ReferenceType") >= MANY_CALLBACKS,
     insteadOf: ["TM-A001", "TM-A002", "TM-A004", "TM-A037", "TM-A038"],
     stands: "listeners",
@@ -289,7 +289,7 @@ export const HOLDER_ADVICE: readonly Advice[] = [
   ...registryAdvice(
     "TM-A004",
     {
-      when: "A registry of listeners, callbacks or handlers only grows.",
+      when: "A set of listeners, callbacks or handlers only grows.",
       before: "registry.add(listener)",
       after: "registry.add(listener)\n...\nregistry.discard(listener)",
     },
@@ -298,7 +298,7 @@ export const HOLDER_ADVICE: readonly Advice[] = [
   ...registryAdvice(
     "TM-A037",
     {
-      when: "The same, and it is a list.",
+      when: "A list of listeners, callbacks or handlers only grows.",
       before: "registry.append(listener)",
       after: "registry.append(listener)\n...\nregistry.remove(listener)",
     },
@@ -307,7 +307,7 @@ export const HOLDER_ADVICE: readonly Advice[] = [
   ...registryAdvice(
     "TM-A038",
     {
-      when: "The same, and it is a dict.",
+      when: "A dict of listeners, callbacks or handlers only grows.",
       before: "registry[key] = listener",
       after: "registry[key] = listener\n...\nregistry.pop(key, None)",
     },

@@ -13,7 +13,8 @@ export const QUEUE_NAME =
 const REGISTRY =
   /listener|subscri|(?:^|[._])subs$|observer|callback|handlers|hooks|registr|signals|add_done/i;
 export const HEAP_NAME = /heap/i;
-export const CONTAINER = /^(?:list|set|dict|collections\.)/;
+/** Their elements have no keys. */
+export const COLLECTION = /^(?:list|set|collections\.deque)/;
 export const ERRORS =
   /(?:^|[._])(?:errors?|exceptions?|failures?|failed|tracebacks?|excs?|exc_infos?)$/i;
 export const ARRAYS = /_multiarray_umath|\/(?:numpy|pandas)\//;
@@ -46,7 +47,7 @@ export const MANY_THREADS = 20;
 
 export const added = ({ added: types }: AdviceFacts, type: string): number => types?.get(type) ?? 0;
 export const holdsCallbacks = (facts: AdviceFacts): boolean =>
-  /^(?:list|set|collections\.deque)/.test(facts.holder?.type ?? "") &&
+  COLLECTION.test(facts.holder?.type ?? "") &&
   added(facts, "function") + added(facts, "method") >= MANY_CALLBACKS;
 /** A step into a container or a C structure, which has no name of its own: dict["changed"], list[...], each of 4. */
 const UNNAMED = /\[.*\]$|^each of |^field of /;
@@ -71,6 +72,6 @@ export const isRegistry = ({ holder }: AdviceFacts): boolean =>
     ...(holder.putters ?? []).map((putter) => putter.function),
   ].some((step) => REGISTRY.test(step));
 
-/** Weak references to functions and to tasks end at once, since nothing else refers to them. */
+/** Nothing else may refer to a closure or a task, which would end at once if the registry held a weak reference. */
 export const holdsTheOnly = (facts: AdviceFacts): boolean =>
   ["function", "method", "_asyncio.Task"].some((type) => added(facts, type) >= MANY_CALLBACKS);

@@ -22,8 +22,6 @@ const SUSPECTED: Pace = { firstMs: FIRST_LOOKUP_MS, nextAfter: 2.5 };
  * the first time, since one count shows no growth.
  */
 const AGAIN: Pace = { firstMs: FIRST_LOOKUP_MS, nextAfter: 1.4 };
-/** Share of the length of the run, before which a lookup at the end is made again. */
-const OLD = 0.5;
 const FILLING: Pace = { firstMs: 20_000, nextAfter: 5 };
 /** Expected cost of the first lookup: a constant part, and one proportional to the program's memory. */
 const EXPECTED_MS: Millis = 350;
@@ -84,11 +82,6 @@ export class LookupTiming {
   isDue(elapsedMs: Millis, suspected: boolean): boolean {
     const { firstMs, nextAfter } = suspected ? (this.isAgain ? AGAIN : SUSPECTED) : FILLING;
     return elapsedMs >= Math.max(firstMs, this.#askedMs * nextAfter);
-  }
-
-  /** Whether the newest lookup was made in the first half of the time until now. */
-  isOld(elapsedMs: Millis): boolean {
-    return this.#askedMs > 0 && this.#askedMs < OLD * elapsedMs;
   }
 
   /** The newest snapshot decides whether anything is suspected. */

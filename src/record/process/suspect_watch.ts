@@ -167,9 +167,9 @@ export class SuspectWatch {
   }
 
   /**
-   * `isLast`: the program runs on, but is left after this snapshot. Then a lookup is made only if a site may leak whose
-   * holder is unknown, but whatever the budget has left: without it, a verdict cannot distinguish kinds of leaks. Also, if
-   * the budget has room, where the holder was looked up long ago: the first entries of a container may be all that it had then.
+   * `isLast`: the program runs on, but is left after this snapshot. Then a lookup is made only if a site may leak. If its
+   * holder is unknown, the budget does not matter, because a verdict cannot distinguish kinds of leaks without it. If the holder is
+   * known, but was looked up long ago, it is looked up again if the budget allows it: the container may have had only its first entries.
    */
   snapshotTaken(taken: TakenSnapshot, agents: AgentsKnow, elapsedMs: Millis, isLast = false): void {
     this.#builder.add({ ...taken.tables, ...taken.snapshot });
@@ -197,15 +197,15 @@ export class SuspectWatch {
       sites.filter(isSuspect).every(({ site }) => this.#explained.has(site.key));
     // What is known only has to be kept up to date.
     const isOpen = suspected && (!isKnown || this.#timing.isAgain);
-    const isOld = isLast && isKnown && this.#timing.isOld(elapsedMs);
-    if (pid === null || !(isOld || this.#timing.isDue(elapsedMs, isOpen))) {
+    const isRenewed = isLast && isKnown;
+    if (pid === null || !(isRenewed || this.#timing.isDue(elapsedMs, isOpen))) {
       return;
     }
-    if (isLast && (!suspected || (isKnown && !isOld))) {
+    if (isLast && !suspected) {
       return;
     }
     const isUrgent = suspected && !isKnown;
-    const mostMs = this.#timing.affordedMs(elapsedMs, { isUrgent, isLast: isLast && !isOld });
+    const mostMs = this.#timing.affordedMs(elapsedMs, { isUrgent, isLast: isLast && !isKnown });
     if (mostMs !== null) {
       const live = agents.liveSamples().get(pid);
       const found = this.#addressesBySite(pid, taken.tables, live);

@@ -44,8 +44,8 @@ const MOSTLY = 0.6;
 /** RSS that grows without any site may be memory that the allocator keeps, or rising load. It counts as a leak only if it
  * lasts this long. */
 const LEAST_UNEXPLAINED_MS = 4 * 24 * 3_600_000;
-/** The same of growth that certainly goes on and is much, as the stacks of threads or what a C library lost: the low end of its
- * interval as a share of the rate, and its rise as a share of the level. Memory that the allocator keeps bends, or is less. */
+/** Growth that is straight and large counts earlier, such as the stacks of threads or memory that a C library lost: the low end of its
+ * interval as a share of the rate, and its rise as a share of the level. What the allocator keeps bends, or is less. */
 const MUCH_UNEXPLAINED = { ms: LEAST_DECIDED_MS, low: 0.8, share: 0.15 };
 /** A site is measured without what other sites do, so less than usual is significant. */
 const LEAST_OF_SITE = 0.3;
