@@ -1,7 +1,8 @@
 /** The agent without `tidemark run`: switched on by the environment, as in a container image. */
 
-import { spawn } from "node:child_process";
-import { readdirSync, truncateSync, writeFileSync } from "node:fs";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { summarize } from "../src/inspect/recorded/summary.js";
@@ -19,6 +20,26 @@ def load():
         kept.append(bytearray(1 << 20))
 load()
 os._exit(0)`;
+
+/** A program that keeps what it allocates, with the agent from its start, once its pool exists. */
+async function startKeeping(): Promise<{ folder: string; child: ChildProcess }> {
+  const folder = scratch();
+  const keeps = `import time
+kept = []
+def remember():
+    kept.append(bytearray(1 << 20))
+while True:
+    remember()
+    time.sleep(0.05)`;
+  const env = {
+    ...process.env,
+    LD_PRELOAD: join(repository, "dist/native/libtidemark.so"),
+    TIDEMARK: `dir=${folder}`,
+  };
+  const child = spawn(anyInterpreter().path, ["-c", keeps], { env, stdio: "ignore" });
+  await until(() => readdirSync(folder).some((name) => name.endsWith(".pool")));
+  return { folder, child };
+}
 
 async function leavePool(options: string): Promise<{ folder: string; pools: string[] }> {
   const folder = scratch();
@@ -107,22 +128,8 @@ os.wait()`;
   });
 
   test("is used by attach, which records from then on, and left as it was", async () => {
-    const folder = scratch();
-    const keeps = `import time
-kept = []
-def remember():
-    kept.append(bytearray(1 << 20))
-while True:
-    remember()
-    time.sleep(0.05)`;
-    const env = {
-      ...process.env,
-      LD_PRELOAD: join(repository, "dist/native/libtidemark.so"),
-      TIDEMARK: `dir=${folder}`,
-    };
-    const child = spawn(anyInterpreter().path, ["-c", keeps], { env, stdio: "ignore" });
+    const { folder, child } = await startKeeping();
     try {
-      await until(() => readdirSync(folder).some((name) => name.endsWith(".pool")));
       const recording = join(folder, "taken.tidemark");
       const words = ["attach", String(child.pid), "--for", "4s", "-o", recording];
       expect((await execute([tidemark, ...words])).status).toBe(0);
@@ -132,6 +139,23 @@ while True:
       // 80 blocks in 4 s, and the earlier ones.
       expect(site?.liveBytes).toBeGreaterThan(40 << 20);
       expect(limits.join(" ")).toContain("program's environment had armed the agent");
+    } finally {
+      child.kill("SIGKILL");
+    }
+  });
+
+  test("keeps what was recorded if the recorder of an attach is killed", async () => {
+    const { folder, child } = await startKeeping();
+    const recording = join(folder, "killed.tidemark");
+    const words = ["attach", String(child.pid), "--for", "10min", "-o", recording, "--quiet"];
+    const recorder = spawn(tidemark, words, { stdio: "ignore" });
+    try {
+      await until(() => existsSync(recording) && statSync(recording).size > 10_000);
+      recorder.kill("SIGKILL");
+      await once(recorder, "exit");
+      const { status, stdout, stderr } = await execute([tidemark, "summary", recording]);
+      expect([status, stderr]).toEqual([0, expect.not.stringContaining("TM-E")]);
+      expect(stdout).toContain("remember");
     } finally {
       child.kill("SIGKILL");
     }

@@ -23,7 +23,7 @@ export interface RecordingMeta {
   readonly runId: string;
   /** Sampling period that every process started with; 0 without an agent. */
   readonly periodBytes: Bytes;
-  /** `/proc/<pid>/fd/<fd>` opens the pool while its keeper runs; null if there is no pool. */
+  /** `/proc/<pid>/fd/<fd>` opens the pool while its keeper runs; null: no pool, or it is a file. */
   readonly keeper: { readonly pid: Pid; readonly startTicks: number; readonly fd: number } | null;
   /** The recorder itself, to distinguish a recording in progress from an abandoned one. */
   readonly recorder: { readonly pid: Pid; readonly startTicks: number };

@@ -216,7 +216,8 @@ export function otherRecorderOf(
 interface PoolPlace {
   readonly pool: PoolReader;
   readonly descriptor: number;
-  readonly keeper: { readonly pid: Pid; readonly fd: number };
+  /** null: the pool is a file, which no process keeps open. */
+  readonly keeper: { readonly pid: Pid; readonly fd: number } | null;
   readonly setOrphan: (path: string) => void;
   close(): void;
 }
@@ -258,7 +259,7 @@ function openPool(pid: Pid, status: AgentStatus, stood: boolean, keeper: PoolKee
         return {
           pool,
           descriptor,
-          keeper: { pid, fd: Number(fd ?? 0) },
+          keeper: fd === undefined ? null : { pid, fd: Number(fd) },
           setOrphan() {},
           close: () => closeSync(descriptor),
         };

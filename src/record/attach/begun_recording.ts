@@ -28,7 +28,8 @@ export interface BegunRecording {
 interface PoolAbout {
   readonly runId: string;
   readonly periodBytes: Bytes;
-  readonly keeper: { readonly pid: Pid; readonly fd: number };
+  /** null: the pool is a file. */
+  readonly keeper: { readonly pid: Pid; readonly fd: number } | null;
 }
 
 export interface RecordingStart {
@@ -68,7 +69,7 @@ export function beginRecording(
     kernel: release(),
     runId: pool?.runId ?? "",
     periodBytes: pool?.periodBytes ?? 0,
-    keeper: pool === null ? null : withTicks(pool.keeper),
+    keeper: pool?.keeper ? withTicks(pool.keeper) : null,
     recorder: withTicks({ pid: process.pid }),
     identity: identity ?? identityOf(readEnvironment(pid), usualName(pid, command)),
   });
