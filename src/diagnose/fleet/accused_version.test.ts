@@ -140,3 +140,24 @@ test("a line that one of six watched instances has leaks there alone, in the fir
   const { verdict } = diagnosisOf(lives);
   expect(verdict.summary).toMatch(/on instance app-3 alone .* allocated at remember/);
 });
+
+/** Six instances, the third of which leaks alone: at once, or from a version on. */
+const oneLeaks = (from: string) =>
+  diagnosisOf(
+    [0, 1, 2, 3, 4, 5].flatMap((instance) => {
+      const mib = (version: string) => (hours: number) =>
+        fills(hours) + (instance === 2 && version >= from ? 4 * hours : 0);
+      return [
+        { instance, version: "1.0", fromDaysAgo: 6, toDaysAgo: 5.6, mib: mib("1.0") },
+        { instance, version: "1.1", fromDaysAgo: 5.6, toDaysAgo: 5.2, mib: mib("1.1") },
+        { instance, version: "1.2", fromDaysAgo: 5.2, mib: mib("1.2") },
+      ];
+    }),
+  );
+
+test("an instance that leaks alone does so since the first version in which it rose alike, whatever its siblings did", () => {
+  expect(oneLeaks("1.0").leak).toMatchObject({ since: "1.0", version: "1.2" });
+  expect(oneLeaks("1.0").change?.kind).not.toBe("growth");
+  expect(oneLeaks("1.2").leak).toMatchObject({ since: "1.2", version: "1.2" });
+  expect(oneLeaks("1.2").change).toMatchObject({ kind: "growth", version: "1.2" });
+});

@@ -1,5 +1,6 @@
 /** Which version of a service is accused. */
 import type { Readings } from "../series/readings.js";
+import { withAlike } from "./alike_versions.js";
 import type { Unloaded } from "./curves/load_removal.js";
 import { isSlower } from "./first_leaking.js";
 import { type GroupGrowth, type Judging, LEAST_DECIDED_MS } from "./growth/group_growth.js";
@@ -22,10 +23,11 @@ export function judgedVersions(
   processes: readonly Unloaded[],
   judging: Omit<Judging, "before">,
 ): readonly JudgedVersion[] {
-  const versions: JudgedVersion[] = [];
+  const each: JudgedVersion[] = [];
   for (const version of versionsOf(processes)) {
-    versions.push(judged(version, judging, versions));
+    each.push(judged(version, judging, each));
   }
+  const versions = withAlike(each, judging);
   const lasts = new Map(
     versions.map((version) => {
       const replaced = versions.filter((each) => isRolledBack(each, version, judging.endMs));

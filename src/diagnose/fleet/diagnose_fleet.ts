@@ -59,6 +59,7 @@ import {
   rateOf,
 } from "./judged_version.js";
 import { needed } from "./needed.js";
+import { ofOddInstances } from "./of_odd_instances.js";
 import { commonKind, ownVerdict } from "./own_verdicts.js";
 import { shortLives } from "./short_lives.js";
 import { changeBetween } from "./version_change.js";
@@ -101,9 +102,13 @@ function diagnosedWithin(evidence: ServiceEvidence, z: number): FleetDiagnosisJs
   const ofAccused = lives.map(({ process }) => process);
   const inMemory = accused === null ? null : memoryRate(accused);
   const suspects = inMemory === null ? [] : fleetSuspects(ofAccused, inMemory, judging);
-  const first = accused === null ? null : firstLeaking(versions, accused, surelyLeaking(suspects));
-  const leak = accused === null ? null : rateOf(accused);
-  const change = changeBetween(versions, first, z, leak, judging.isLoadKnown);
+  const lived = accused === null ? versions : ofOddInstances(versions, accused, judging);
+  const leaking = accused === null ? null : (lived[versions.indexOf(accused)] ?? null);
+  const firstLived =
+    leaking === null ? null : firstLeaking(lived, leaking, surelyLeaking(suspects));
+  const first = firstLived === null ? null : (versions[lived.indexOf(firstLived)] ?? null);
+  const leak = leaking === null ? null : rateOf(leaking);
+  const change = changeBetween(lived, firstLived, z, leak, judging.isLoadKnown);
   const single = newest === undefined ? null : singleVerdict(newest, window.endMs);
   const shape = accused !== null ? "leaking" : single?.isFirst ? "short" : shapeOf(newest);
   const kind = kindOf(shape, ofAccused, newest ?? null);

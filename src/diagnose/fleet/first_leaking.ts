@@ -39,7 +39,7 @@ export function firstLeaking(
     }
     const leaksAlike = isLeaking(version) && leaksEverywhere(version) === isEverywhere;
     const rates = [leak.rate, first.growth?.rate ?? leak.rate];
-    const isAlike = rates.some((rate) => growsAlike(version, rate)) && mayLeak(version, leak);
+    const isAlike = rates.some((rate) => growsAlike(version, rate)) && !isSlower(version, leak);
     if (leaksAlike || isAlike || (isByLine && isEverywhere)) {
       first = version;
     } else if (!mayLeak(version, leak)) {
@@ -53,7 +53,6 @@ export function firstLeaking(
 function growsAlike({ growth }: JudgedVersion, rate: number): boolean {
   return (
     growth?.shape === "undecided" &&
-    growth.high > rate &&
     growth.rate > rate * (1 - NEARLY) &&
     growth.rate < rate * (1 + NEARLY)
   );

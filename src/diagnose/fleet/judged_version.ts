@@ -18,6 +18,7 @@ import {
   isLikeUndecided,
   isWithinUsual,
   risen,
+  wasLevelBefore,
 } from "./growth/precedent.js";
 import { LEAST_IN_RSS, withSites } from "./growth/site_growth.js";
 import { oddAsBefore } from "./instances/odd_as_before.js";
@@ -92,7 +93,7 @@ export function judged(
     found.length > 0 ? found : oddAsBefore(version.processes, earlier.at(-1)?.odd ?? [], own);
   const names = new Set(odd.map(({ instance }) => instance));
   const others = version.processes.filter(({ process }) => !names.has(process.instance));
-  const whole = groupGrowth(others, own);
+  const whole = wholeGrowth(others, own, earlier);
   if (whole === null) {
     return { ...version, seen, odd, growth: whole };
   }
@@ -117,6 +118,22 @@ export function judged(
       ? { odd, growth: settled }
       : withNewLine({ odd, growth: settled }, newLine, version.processes)),
   };
+}
+
+/** The growth of a version by itself. One of a day is judged a second time if the version before was level at the same ages. */
+function wholeGrowth(
+  processes: readonly Unloaded[],
+  judging: Judging,
+  earlier: readonly JudgedVersion[],
+): GroupGrowth | null {
+  const growth = groupGrowth(processes, judging);
+  const mayBeUrgent =
+    growth?.shape === "undecided" &&
+    growth.windowMs >= LEAST_LASTING_MS &&
+    growth.windowMs < LEAST_DECIDED_MS;
+  return mayBeUrgent && wasLevelBefore(growth.curve, earlier)
+    ? groupGrowth(processes, { ...judging, isUnlike: true })
+    : growth;
 }
 
 /**

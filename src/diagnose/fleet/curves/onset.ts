@@ -6,9 +6,9 @@
  *   7 d   ▂▄▆█▁▃▅▇▁▃▅▇▁▃▅▇     rises to what it was before: a cache that is flushed
  */
 import type { Millis } from "../../../model/base/units.js";
-import { reorderedQuantile } from "../../series/medians.js";
+import { firstFrom, reorderedQuantile } from "../../series/medians.js";
 import { median } from "../../series/trend.js";
-import type { AgeCurve } from "./age_curve.js";
+import { type AgeCurve, EARLY } from "./age_curve.js";
 import { equationsOf, fitOf } from "./least_squares.js";
 
 /** The bend lies between these shares of the curve. */
@@ -25,12 +25,16 @@ const HIGHEST = 0.95;
 const LEAST_ABOVE = 0.5;
 
 /** How long ago a level curve began to rise; null: it has no such bend, or does not show the time before. */
-export function onsetOf({ axis, times, values, weights }: AgeCurve): Millis | null {
-  if (axis !== "time" || times.length < 2 * FEWEST_BEFORE) {
+export function onsetOf(curve: AgeCurve): Millis | null {
+  if (curve.times.length < 2 * FEWEST_BEFORE) {
     return null;
   }
-  const last = times.at(-1) as number;
-  const [read, weight] = [new Float64Array(values), new Float64Array(weights)];
+  const last = curve.times.at(-1) as number;
+  // Without start-up.
+  const started = curve.axis === "age" ? firstFrom(curve.times, EARLY * last) : 0;
+  const times = curve.times.slice(started);
+  const read = new Float64Array(curve.values.slice(started));
+  const weight = new Float64Array(curve.weights.slice(started));
   const ones = new Float64Array(times.length).fill(1);
   const fitFrom = (from: number) => {
     const since = Float64Array.from(times, (time) => Math.max(0, time - from) / last);
@@ -55,13 +59,12 @@ export function onsetOf({ axis, times, values, weights }: AgeCurve): Millis | nu
 
 /** Whether growth of the last part of a curve went beyond what the same processes had before. True if the curve does not show it. */
 export function isAboveBefore(
-  { axis, times, values }: AgeCurve,
+  { times, values }: AgeCurve,
   { windowMs, rate }: { readonly windowMs: Millis; readonly rate: number },
 ): boolean {
   const last = times.at(-1) ?? 0;
   const before = values.filter((_, at) => (times[at] as number) < last - windowMs);
   return (
-    axis !== "time" ||
     before.length < FEWEST_BEFORE ||
     median(values.slice(-LAST_BINS)) - reorderedQuantile(Float64Array.from(before), HIGHEST) >
       LEAST_ABOVE * rate * windowMs

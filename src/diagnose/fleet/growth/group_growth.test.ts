@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { diagnoseService } from "../diagnose_fleet.js";
 import {
   DAY,
   diagnosisOf,
@@ -101,6 +102,43 @@ test("a leak that begins while its version runs is judged since then; a cache th
     const calm = diagnosisOf(three({ version: "1", fromDaysAgo: days, mib: flushed }));
     expect(calm.verdict.kind).not.toBe("python-leak");
   }
+});
+
+test("a leak that begins days after its version was deployed is judged since then, although its processes are as old as the version", () => {
+  const found = (perHour: number, fill: number) =>
+    diagnosisOf(
+      three({
+        ...{ version: "1", fromDaysAgo: 5 },
+        mib: (hours) =>
+          60 * (1 - Math.exp(-hours / 2)) +
+          perHour * Math.max(0, hours - 72) +
+          fill * (1 - Math.exp(-Math.max(0, hours - 72) / 6)),
+      }),
+    );
+  const leak = found(5, 0);
+  expect(leak.verdict.kind).toBe("python-leak");
+  expect((leak.leak?.growthBytesPerHour ?? 0) / MIB).toBeCloseTo(5, 0);
+  expect(found(0, 150).verdict.kind).not.toBe("python-leak");
+});
+
+test("what would soon pass the limit is reported after a day, where the version before was level", () => {
+  const found = (limitMib: number, before: (hours: number) => number) => {
+    const lives = [
+      ...three({ version: "1.0", fromDaysAgo: 8, toDaysAgo: 26 / 24, mib: before }),
+      ...three({ version: "1.1", fromDaysAgo: 26 / 24, mib: (hours) => 8 * hours }),
+    ];
+    const processes = lives.map((life) => {
+      const startedMs = END - life.fromDaysAgo * DAY;
+      const angle = (hours: number) => (2 * Math.PI * (startedMs + hours * HOUR)) / DAY;
+      const requestsPerSecond = (hours: number) => 10 * (1.2 - Math.cos(angle(hours)));
+      return { ...processOf({ ...life, requestsPerSecond }), limitBytes: limitMib * MIB };
+    });
+    const window = { startMs: END - 14 * DAY, endMs: END };
+    return diagnoseService({ service: "app", window, processes }, 1).verdict.kind;
+  };
+  expect(found(1024, () => 0)).toBe("python-leak");
+  expect(found(8192, () => 0)).not.toBe("python-leak");
+  expect(found(1024, (hours) => 200 * (1 - Math.exp(-hours / 12)))).not.toBe("python-leak");
 });
 
 test("what earlier versions did at the same ages is no part of the growth of the next one", () => {

@@ -42,6 +42,11 @@ export const LEAST_LASTING_MS = 20 * HOUR_MS;
 /** The least age of a version whose RSS shows a leak: what lives for a day has then been full for hours. Its processes may be
  * younger, where all of them are restarted every day. */
 export const LEAST_DECIDED_MS = 30 * HOUR_MS;
+/** The same of processes that live for less, and rise in a line that is certainly straight. */
+const SHORT_STRAIGHT_MS = 16 * HOUR_MS;
+/** A younger version that rises in a line where earlier versions were level, and will soon pass its limit: until when, and the slope of
+ * the later half. */
+const URGENT = { ms: 5 * DAY_MS, late: 0.85, latest: 1.4 };
 /** A shorter part of a window shows only growth that will pass the limit. */
 const SHORT_MS = 8 * HOUR_MS;
 /** A shorter curve shows a leak if it passes the limit within a week, however it fills: the share of what is to come that
@@ -116,6 +121,8 @@ export interface Judging {
   readonly loadBytes?: Bytes;
   /** How far the memory of earlier versions rose and fell at the same ages, if that was removed. */
   readonly earlierBytes?: Bytes;
+  /** Whether the version before was level at the same ages. */
+  readonly isUnlike?: boolean;
   /** What the agent saw of the versions before. */
   readonly before: readonly SeenLife[];
 }
@@ -160,7 +167,7 @@ function sinceOnset(
 function growthIn(
   processes: readonly Unloaded[],
   windowMs: Millis,
-  { endMs, z, isLoadKnown, loadBytes, isWeekOpen, earlierBytes }: Judging,
+  { endMs, z, isLoadKnown, loadBytes, isWeekOpen, earlierBytes, isUnlike }: Judging,
   isPart: boolean,
 ): GroupGrowth | null {
   const window = { startMs: endMs - windowMs, endMs };
@@ -223,10 +230,17 @@ function growthIn(
       Math.max(level, curve.values.at(-1) ?? 0) + SURE_TO_COME * lasting.toCome > limit &&
       assessed.rise > LEAST_FATAL * limit &&
       lasting.straight.low > 0);
-  const grows =
-    lives !== null || ((assessed.shape === "growing" || isStraight) && lasting.high > leastRate);
   const firstMs = Math.min(...processes.map(({ process }) => process.startedMs));
-  const isOld = lengthMs >= LEAST_LASTING_MS && endMs - firstMs >= LEAST_DECIDED_MS;
+  const isUrgent =
+    isUnlike === true &&
+    isStraight &&
+    late > URGENT.late &&
+    late < URGENT.latest &&
+    limit > 0 &&
+    level + lasting.rate * URGENT.ms > limit;
+  const isOld =
+    lengthMs >= (isStraight ? SHORT_STRAIGHT_MS : LEAST_LASTING_MS) &&
+    endMs - firstMs >= (isUrgent ? LEAST_LASTING_MS : LEAST_DECIDED_MS);
   const isStraightShort =
     (lasting.low > STRAIGHT_SHORT.low * lasting.rate || risesAlike) &&
     late > STRAIGHT_SHORT.late &&
@@ -245,13 +259,16 @@ function growthIn(
     lasting.rate > DAILY.rise * leastRate && late > DAILY.late && risesFromDayToDay(byTime);
   // Some fit may have a rate of 0 where the curve plainly goes on.
   const goesOn = isSteady || risesDaily || risesAlike;
+  const grows =
+    lives !== null ||
+    ((assessed.shape === "growing" || isStraight || risesDaily) && lasting.high > leastRate);
   const isFarAboveLoad = isSteady && assessed.rise > STEADY.ofLoad * loadMoves();
   const isSure =
     (lasting.low > LEAST_SURE * lasting.rate || goesOn) &&
     lasting.rate > leastRate &&
     late > leastLate &&
     late < FASTER &&
-    (lasting.straight.low > 0 || isFarAboveLoad) &&
+    (lasting.straight.low > 0 || isFarAboveLoad || risesDaily) &&
     lasting.rate * lengthMs >
       (isYoung && !isTight ? MOST_REST.inDays : MOST_REST.later) * lasting.fillBytes;
   const lasts = (isOld && isSure && !isEndedInTime(lasting.rate)) || isFatal;

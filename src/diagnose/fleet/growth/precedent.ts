@@ -14,7 +14,7 @@ import type { Bytes, Millis, TimeMs } from "../../../model/base/units.js";
 import type { FleetShape } from "../../../model/documents/fleet_diagnosis_document.js";
 import { firstFrom, reorderedQuantile } from "../../series/medians.js";
 import { median, theilSenSlope } from "../../series/trend.js";
-import { type AgeCurve, ageCurve } from "../curves/age_curve.js";
+import { type AgeCurve, ageCurve, EARLY } from "../curves/age_curve.js";
 import type { Unloaded } from "../curves/load_removal.js";
 import { LEAST_USUAL_MS } from "../lines/seen_lines.js";
 import type { GroupGrowth } from "./group_growth.js";
@@ -27,6 +27,7 @@ const LEAST_BEYOND = 0.7;
 const ALIKE_SIBLINGS = 2;
 /** A precedent that rises by less than this share of the version was level. */
 const LEVEL = 0.15;
+const LEVEL_SINCE_START = 0.2;
 /** The part of a curve that is compared: without start-up, and without the fast part of filling. */
 const COMPARED_FROM = 1 / 3;
 const FILLED_FROM = 1 / 2;
@@ -111,8 +112,24 @@ export function isLikeUndecided(
   return before !== null && risen(before) >= risen(curve);
 }
 
+/** Whether the latest earlier version that lived as long was level at the same ages, without start-up. */
+export function wasLevelBefore(curve: AgeCurve, earlier: readonly Earlier[]): boolean {
+  const ageMs = curve.times.at(-1) ?? 0;
+  const before =
+    curve.axis === "age"
+      ? earlier.flatMap((each) => precedentOf(each, ageMs, OUTLIVED) ?? []).at(-1)
+      : undefined;
+  const sinceStart = ({ times, values }: AgeCurve) =>
+    risenIn(values.slice(firstFrom(times, EARLY * ageMs)));
+  return before !== undefined && sinceStart(before) < LEVEL_SINCE_START * sinceStart(curve);
+}
+
 /** From its first hours to its end. */
 export function risen({ values }: AgeCurve): Bytes {
+  return risenIn(values);
+}
+
+function risenIn(values: readonly Bytes[]): Bytes {
   const levels = [values.slice(0, LEVEL_READINGS), values.slice(-LEVEL_READINGS)].map(median);
   return (levels[1] as Bytes) - (levels[0] as Bytes);
 }
@@ -145,7 +162,7 @@ function goesOnFilling(curve: AgeCurve, earlier: readonly Earlier[]): boolean {
   );
 }
 
-function isPaceOf(slope: number, other: number): boolean {
+export function isPaceOf(slope: number, other: number): boolean {
   return other > slope / SAME_PACE && other < slope * SAME_PACE;
 }
 
@@ -318,14 +335,22 @@ export function siblingsDidAlike(
   );
 }
 
-/** The slopes of a curve and of other processes at the ages that it reached; null: none of these lived as long, or the curve is
- * not over age. */
+/** The slopes of a curve and of other processes at the ages that both reached; null: none of these lived for most of its time, or the
+ * curve is not over age. */
 export function slopesAtSameAges(
   curve: AgeCurve,
   others: readonly Unloaded[],
 ): { readonly own: number; readonly other: number } | null {
-  const other = curve.axis === "age" ? livesUntil(others, curve.times.at(-1) ?? 0, OUTLIVED) : null;
-  return other && { own: slopeIn(curve), other: slopeIn(other, agesOf(curve)) };
+  if (curve.axis !== "age") {
+    return null;
+  }
+  for (const part of SEEN_PARTS) {
+    const other = livesUntil(others, part * (curve.times.at(-1) ?? 0), OUTLIVED);
+    if (other !== null) {
+      return { own: slopeIn(curve, agesOf(other)), other: slopeIn(other) };
+    }
+  }
+  return null;
 }
 
 /** The curve of an earlier version up to an age that it outlived without growing on. null: it is no precedent. */
