@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { COMMAND_NAMES } from "../src/cli/command_line.js";
 import { present } from "../src/model/base/present.js";
-import type { SummaryJson } from "../src/model/documents/documents.js";
+import type { SummaryJson } from "../src/model/documents/summary_document.js";
 import { cli, errorLine, folder, python, ran, recordApp, recording } from "./recorded_app.js";
 import { execute, removeScratch, repository, scratch, tidemark } from "./run.js";
 

@@ -19,6 +19,14 @@ describe("JSON", () => {
     expect(stderr).toBe("");
     const summary = validate(stdout, "summary");
     expect(summary).toEqual(fromRun);
+    const diagnosis = validate((await cli(["diagnose", recording, "--json"])).stdout, "diagnosis");
+    const [suspect] = diagnosis.suspects as object[];
+    expect(summary.verdict).toEqual({
+      ...(diagnosis.verdict as object),
+      ...(suspect && { suspect }),
+    });
+    const atPeak = await cli(["summary", recording, "--at", "peak", "--json"]);
+    expect(validate(atPeak.stdout, "summary").verdict).toBe(null);
     const sites = summary.sites as { liveBytes: number; stack: { function: string }[] }[];
     expect(sites.length).toBeGreaterThan(0);
     expect(sites.map((site) => site.liveBytes)).toEqual(

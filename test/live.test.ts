@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { SummaryJson } from "../src/model/documents/documents.js";
+import type { SummaryJson } from "../src/model/documents/summary_document.js";
 import { anyInterpreter } from "./environment.js";
 import { execute, plainEnvironment, removeScratch, scratch, tidemark, until } from "./run.js";
 import { Terminal } from "./terminal.js";

@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { present } from "../src/model/base/present.js";
-import type { SummaryJson } from "../src/model/documents/documents.js";
+import type { SummaryJson } from "../src/model/documents/summary_document.js";
 import { finishOrphan, openRecording } from "../src/record/index.js";
 import type { Recording } from "../src/recording/types.js";
 

@@ -1,6 +1,6 @@
 import type { SiteGroup } from "../inspect/index.js";
 import type { DiagnosisJson, VerdictKind } from "../model/documents/diagnosis_document.js";
-import type { SummaryJson } from "../model/documents/documents.js";
+import type { SummaryJson } from "../model/documents/summary_document.js";
 import type { Figure, Measured, MeasuredGrowth } from "./measured.js";
 
 export const MIB = 2 ** 20;

@@ -12,7 +12,8 @@ import {
 import { type Interval, interval95 } from "../model/base/interval.js";
 import type { Bytes, Millis, OnProgress } from "../model/base/units.js";
 import type { DiagnosisJson } from "../model/documents/diagnosis_document.js";
-import type { DiffJson, SummaryJson } from "../model/documents/documents.js";
+import type { DiffJson } from "../model/documents/documents.js";
+import type { SummaryJson } from "../model/documents/summary_document.js";
 
 /** A figure and its interval. */
 export interface Figure extends Interval {

@@ -363,6 +363,7 @@ describe("the command line", () => {
     const attached = tidemark("attach", pid, "--for", "1s", "--json", "-o", "cli.tidemark");
     const summary = validate(attached.stdout, "summary");
     expect(summary.target).toMatchObject({ pid: target.pid });
+    expect(summary.verdict).toMatchObject({ kind: "insufficient-evidence", confidence: 0 });
     expect(attached.stderr).toMatch(/it was paused for [\d.]+ ms/);
     const { target: seen, window } = summary as { target: Started; window: { startMs: number } };
     expect(seen.startedMs).toBeLessThan(window.startMs); // the start of the program, not of the recording

@@ -1,7 +1,8 @@
 /** Imports files with the command, as a user does, and reads its documents. */
 import { join } from "node:path";
 import { expect } from "vitest";
-import type { DiffJson, LinesJson, SummaryJson } from "../../src/model/documents/documents.js";
+import type { DiffJson, LinesJson } from "../../src/model/documents/documents.js";
+import type { SummaryJson } from "../../src/model/documents/summary_document.js";
 import { commandHere } from "../command_here.js";
 import { execute, type Outcome, type RunSettings, tidemark } from "../run.js";
 

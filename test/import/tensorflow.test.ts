@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";
-import type { SummaryJson } from "../../src/model/documents/documents.js";
+import type { SummaryJson } from "../../src/model/documents/summary_document.js";
 import { execute, repository, tidemark } from "../run.js";
 import { diffOf, type Imported, importOf, jsonOf, runHere } from "./imported.js";
 

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { basename } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import type { SummaryJson } from "../../src/model/documents/documents.js";
+import type { SummaryJson } from "../../src/model/documents/summary_document.js";
 import type { Outcome } from "../run.js";
 import { type CommandSettings, Machine, noMachineBecause } from "./machine.js";
 import { buildPackages, leakingProgram, type PackageFiles } from "./packages.js";

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, rmdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { coarsestPeriod } from "../../src/inspect/recorded/summary.js";
-import type { SummaryJson } from "../../src/model/documents/documents.js";
+import type { SummaryJson } from "../../src/model/documents/summary_document.js";
 import type { Profile } from "../../src/model/profile/profile.js";
 import type { Recording } from "../../src/recording/types.js";
 import { environment, type Interpreter } from "../environment.js";

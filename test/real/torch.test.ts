@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { present } from "../../src/model/base/present.js";
-import type { SummaryJson } from "../../src/model/documents/documents.js";
+import type { SummaryJson } from "../../src/model/documents/summary_document.js";
 import { environment } from "../environment.js";
 import { programs, type RecordedOutcome, record, removeScratch } from "../run.js";
 import { expectFigure, type KnownSite, placeOf, topPlaces, truthIn } from "../truth.js";

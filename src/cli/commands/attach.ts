@@ -10,7 +10,7 @@ import {
 } from "../../inspect/index.js";
 import { formatBytes, formatDuration, formatMilliseconds } from "../../model/base/numbers.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
-import type { SummaryJson } from "../../model/documents/documents.js";
+import type { SummaryJson } from "../../model/documents/summary_document.js";
 import { badUsage } from "../../model/errors/errors.js";
 import { chooseRecordingPath } from "../files/recording_path.js";
 import type { CommandAbout } from "../options/about.js";
@@ -28,7 +28,7 @@ import {
 import { PERIOD_HELP, parsePeriod, periodRemarks } from "../options/period.js";
 import { parsePid } from "../options/pids.js";
 import { requireLinux } from "../options/requirements.js";
-import { selectSites } from "../options/select_sites.js";
+import { summaryWithVerdict } from "../options/select_sites.js";
 import { attachProgressText } from "../screens/attach_progress.js";
 import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
@@ -176,18 +176,16 @@ async function tellEnd(result: AttachResult, options: AttachCommandOptions): Pro
       printNote(endedLine(document, options));
     }
   }
+  const diagnosis = await withProgress(recording.path, "snapshots", options, (onProgress) =>
+    diagnoseRecording(recording, onProgress),
+  );
   if (options.json === true) {
-    printJson({ ...document, sites: selectSites(document.sites, options) });
+    printJson(summaryWithVerdict(document, diagnosis, options));
     return;
   }
   const screen = screenOf(process.stdout);
   printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
-  printVerdict(
-    screen,
-    await withProgress(recording.path, "snapshots", options, (onProgress) =>
-      diagnoseRecording(recording, onProgress),
-    ),
-  );
+  printVerdict(screen, diagnosis);
   if (options.quiet !== true && !result.ended) {
     printNote(
       `process ${document.target.pid} goes on without Tidemark; it was paused for ${formatMilliseconds(result.detachPauseMs)} as Tidemark left.`,

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from "commander";
 import { diffDocument, summarize } from "../../inspect/index.js";
 import type { Bytes } from "../../model/base/units.js";
-import type { SummaryJson } from "../../model/documents/documents.js";
+import type { SummaryJson } from "../../model/documents/summary_document.js";
 import { badUsage, nothingThere } from "../../model/errors/errors.js";
 import type { LineFigures } from "../../model/profile/imported.js";
 import { openRecordingAt, parseMoment, seenAt, splitMoment } from "../files/recordings.js";

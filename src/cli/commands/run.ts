@@ -20,7 +20,7 @@ import {
 } from "../options/options.js";
 import { PERIOD_HELP, parsePeriod } from "../options/period.js";
 import { withProgram } from "../options/program_words.js";
-import { selectSites } from "../options/select_sites.js";
+import { summaryWithVerdict } from "../options/select_sites.js";
 import { crashNotes, isNativeFault } from "../screens/crash.js";
 import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
@@ -106,9 +106,11 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
   // The summary's own "Not seen" section already lists most of them.
   const said: readonly string[] = options.quiet === true || failsAtOnce ? [] : document.limits;
   printNotes(result.notes.filter((note) => !said.includes(note)));
+  const diagnosis = await withProgress(recording.path, "snapshots", options, (onProgress) =>
+    diagnoseRecording(recording, onProgress),
+  );
   if (options.json !== undefined) {
-    const selected = { ...document, sites: selectSites(document.sites, options) };
-    const text = `${JSON.stringify(selected, null, 2)}\n`;
+    const text = `${JSON.stringify(summaryWithVerdict(document, diagnosis, options), null, 2)}\n`;
     await writeWhole(options.json, jsonReplacing(options), (file) => writeFile(file, text));
   }
   if (options.quiet !== true && failsAtOnce) {
@@ -119,9 +121,6 @@ async function tellEnd(result: RunResult, options: RunOptions): Promise<void> {
     if (options.allocator !== undefined) {
       printNote(allocatorNote(options.allocator));
     }
-    const diagnosis = await withProgress(recording.path, "snapshots", options, (onProgress) =>
-      diagnoseRecording(recording, onProgress),
-    );
     printSummary(screen, summaryContext(recording, document, "end", result.recorderCpuMs), options);
     printVerdict(screen, diagnosis);
   }

@@ -16,7 +16,7 @@ import {
   withByOption,
   withWhereOption,
 } from "../options/row_options.js";
-import { selectSites } from "../options/select_sites.js";
+import { summaryWithVerdict } from "../options/select_sites.js";
 import { printVerdict } from "../screens/diagnosis.js";
 import { DEFAULT_SITES } from "../screens/site_ranking.js";
 import { printSummary } from "../screens/summary.js";
@@ -63,17 +63,17 @@ async function summary(path: string, options: SummaryOptions): Promise<void> {
   const { moment, name } = parseMoment(options.at, recording);
   const { where = [], by } = options;
   const document = summarize(recording, moment, { where, by });
-  if (options.json === true) {
-    printJson({ ...document, sites: selectSites(document.sites, options) });
-    return;
-  }
-  const screen = screenOf(process.stdout);
   const diagnosis =
     name === "end" && !isUnknown(document.imported, "rss")
       ? await withProgress(path, "snapshots", options, (onProgress) =>
           diagnoseRecording(recording, onProgress, where),
         )
       : null;
+  if (options.json === true) {
+    printJson(summaryWithVerdict(document, diagnosis, options));
+    return;
+  }
+  const screen = screenOf(process.stdout);
   printSummary(screen, summaryContext(recording, document, name, null), options);
   if (diagnosis !== null) {
     printVerdict(screen, diagnosis);

@@ -1,6 +1,7 @@
 /** Live bytes by group, one row each: `summary --by thread`. */
 import { formatBytes, formatCount, formatGrowth, formatShare } from "../../model/base/numbers.js";
-import type { RowGroupJson, SummaryJson } from "../../model/documents/documents.js";
+import type { RowGroupJson } from "../../model/documents/documents.js";
+import type { SummaryJson } from "../../model/documents/summary_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { hasErrors, type ImportedFigure, isUnknown } from "../../model/profile/imported.js";
 import { NO_VALUE } from "../../model/profile/row_filter.js";

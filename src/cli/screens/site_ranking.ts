@@ -1,7 +1,7 @@
 /** The largest sites at the peak and at the requested moment, two lines each. */
 import { addUp, type Estimate, type SiteGroup } from "../../inspect/index.js";
 import { formatBytes, formatCount, formatShare } from "../../model/base/numbers.js";
-import type { SummaryJson } from "../../model/documents/documents.js";
+import type { SummaryJson } from "../../model/documents/summary_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { hasErrors, isUnknown } from "../../model/profile/imported.js";
 import { type ListOptions, selectRows } from "../options/options.js";

@@ -11,7 +11,7 @@ import {
 } from "../../model/base/numbers.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import type { Millis, TimeMs } from "../../model/base/units.js";
-import type { SummaryJson } from "../../model/documents/documents.js";
+import type { SummaryJson } from "../../model/documents/summary_document.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ImportedFigure, isUnknown, precisionText } from "../../model/profile/imported.js";
 import { peakTimeText } from "../../model/profile/peak_time.js";

@@ -4,7 +4,7 @@ import type { Recording } from "../../inspect/index.js";
 import { formatDuration } from "../../model/base/numbers.js";
 import { shellWord } from "../../model/base/shell_word.js";
 import type { Bytes, Millis } from "../../model/base/units.js";
-import type { SummaryJson } from "../../model/documents/documents.js";
+import type { SummaryJson } from "../../model/documents/summary_document.js";
 import { seenAt, sizeOfFile } from "../files/recordings.js";
 import type { SummaryContext } from "./summary.js";
 

@@ -4,10 +4,10 @@ import type {
   DiffJson,
   FrameJson,
   RowGroupJson,
-  SummaryJson,
   SummarySiteJson,
 } from "../../model/documents/documents.js";
 import { recurringFile } from "../../model/documents/own_code.js";
+import type { SummaryJson } from "../../model/documents/summary_document.js";
 import { baseName } from "../../model/profile/frame_text.js";
 import {
   type ImportedFigure,

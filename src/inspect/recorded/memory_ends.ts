@@ -2,7 +2,7 @@
 import { float64At, uint8At, uint16At } from "../../model/base/columns.js";
 import { formatBytesBriefly } from "../../model/base/numbers.js";
 import type { Bytes, Pid } from "../../model/base/units.js";
-import type { MemoryEndJson } from "../../model/documents/documents.js";
+import type { MemoryEndJson } from "../../model/documents/summary_document.js";
 import { type MemoryEnd, memoryEndSentence } from "../../model/profile/memory_end.js";
 import { Domain, type Profile } from "../../model/profile/profile.js";
 import type { Recording } from "../../recording/types.js";

@@ -1,7 +1,7 @@
 /** The parts of RSS at the last reading of its ledgers. */
 
 import { float64At } from "../../model/base/columns.js";
-import type { SummaryJson } from "../../model/documents/documents.js";
+import type { SummaryJson } from "../../model/documents/summary_document.js";
 import { LEDGER_PARTS } from "../../model/profile/ledger.js";
 import { ledgerMetric, type MemorySeries } from "../../model/profile/series.js";
 import type { Recording } from "../../recording/types.js";

@@ -1,7 +1,7 @@
 /** How the sites of a recording changed between an earlier snapshot and the last: `tidemark live`. */
 
 import type { Bytes, Millis } from "../../model/base/units.js";
-import type { SummaryJson } from "../../model/documents/documents.js";
+import type { SummaryJson } from "../../model/documents/summary_document.js";
 import type { Recording } from "../../recording/types.js";
 import { groupKey, groupSites, type SiteGroup } from "./rows/site_groups.js";
 import { summarize } from "./summary.js";

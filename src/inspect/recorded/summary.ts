@@ -14,7 +14,7 @@ import { float64At } from "../../model/base/columns.js";
 import { unseenUpToBytes } from "../../model/base/interval.js";
 import { formatBytes } from "../../model/base/numbers.js";
 import type { Bytes, Millis, Pid, TimeMs } from "../../model/base/units.js";
-import type { SummaryJson } from "../../model/documents/documents.js";
+import type { SummaryJson } from "../../model/documents/summary_document.js";
 import { nothingThere } from "../../model/errors/errors.js";
 import type { Profile } from "../../model/profile/profile.js";
 import type { MemorySeries, Metric } from "../../model/profile/series.js";

@@ -146,18 +146,20 @@ export interface CensusJson {
   }[];
 }
 
+export interface VerdictJson {
+  kind: VerdictKind;
+  /** Confidence in the kind, 0 to 1; 0 for `insufficient-evidence`. */
+  confidence: number;
+  /** One sentence. */
+  summary: string;
+}
+
 /** `tidemark.diagnosis/1` */
 export interface DiagnosisJson {
   schema: "tidemark.diagnosis/1";
   target: TargetJson;
   window: WindowJson;
-  verdict: {
-    kind: VerdictKind;
-    /** Confidence in the kind, 0 to 1; 0 for `insufficient-evidence`. */
-    confidence: number;
-    /** One sentence. */
-    summary: string;
-  };
+  verdict: VerdictJson;
   /** Other causes of at least 10 % of the growth, largest first; absent if there are none. */
   alsoFound?: AlsoFoundJson[];
   /** Absent if there are none. They are no suspects. */

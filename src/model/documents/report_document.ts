@@ -3,7 +3,7 @@
 import type { ProfileSnapshot, ProfileTables } from "../profile/profile.js";
 import type { MemorySeries, TimelineEvent } from "../profile/series.js";
 import type { DiagnosisPage } from "./diagnosis_page.js";
-import type { SummaryJson } from "./documents.js";
+import type { SummaryJson } from "./summary_document.js";
 
 /** The text of a source file of the program. */
 export interface ReportSource {

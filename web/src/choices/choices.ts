@@ -1,7 +1,7 @@
 /** What the reader selected; all views use it. */
 
-import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import type { SummaryJson } from "../../../src/model/documents/summary_document.js";
 import { isUnknown } from "../../../src/model/profile/imported.js";
 import type { SiteValue } from "../../../src/model/profile/profile.js";
 import { EVERY_ROW, type RowCondition } from "../../../src/model/profile/row_filter.js";

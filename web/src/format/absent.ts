@@ -1,5 +1,5 @@
 /** Sentences for what a recording does not contain. */
-import type { SummaryJson } from "../../../src/model/documents/documents.js";
+import type { SummaryJson } from "../../../src/model/documents/summary_document.js";
 
 type Imported = SummaryJson["imported"];
 

@@ -1,8 +1,8 @@
 /** The most important facts: how much memory, when, from which sites, how fast it grows, and what is missing. */
 import { useMemo } from "react";
 import type { DiagnosisPage } from "../../../src/model/documents/diagnosis_page.js";
-import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import type { SummaryJson } from "../../../src/model/documents/summary_document.js";
 import { baseName } from "../../../src/model/profile/frame_text.js";
 import { type ImportedFigure, isUnknown } from "../../../src/model/profile/imported.js";
 import { peakTimeText } from "../../../src/model/profile/peak_time.js";

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "react";
-import type { SummaryJson } from "../../../src/model/documents/documents.js";
+import type { SummaryJson } from "../../../src/model/documents/summary_document.js";
 import { precisionText } from "../../../src/model/profile/imported.js";
 
 const KEYS: readonly (readonly [string, string])[] = [

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { SummaryJson } from "../../../src/model/documents/documents.js";
+import type { SummaryJson } from "../../../src/model/documents/summary_document.js";
 import { growthFigure } from "./growthFigure.js";
 
 const MIB = 2 ** 20;

@@ -2,7 +2,7 @@
 
 import { GROWTH_DOUBTS } from "../../../src/model/base/numbers.js";
 import type { DiagnosisJson } from "../../../src/model/documents/diagnosis_document.js";
-import type { SummaryJson } from "../../../src/model/documents/documents.js";
+import type { SummaryJson } from "../../../src/model/documents/summary_document.js";
 import { isUnknown } from "../../../src/model/profile/imported.js";
 import { formatGrowth } from "../format/numbers.js";
 

@@ -1,8 +1,8 @@
 /** The members of the process tree, and the events. */
 import { useMemo } from "react";
 import type { Bytes } from "../../../src/model/base/units.js";
-import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import type { SummaryJson } from "../../../src/model/documents/summary_document.js";
 import type { TimelineEvent } from "../../../src/model/profile/series.js";
 import { formatBytes, formatElapsed } from "../format/numbers.js";
 import { matcher } from "../frames/frameNames.js";

@@ -2,7 +2,7 @@
 
 import { useMemo } from "react";
 import { float64At } from "../../../src/model/base/columns.js";
-import type { SummaryJson } from "../../../src/model/documents/documents.js";
+import type { SummaryJson } from "../../../src/model/documents/summary_document.js";
 import {
   hasErrors,
   type ImportedFigure,

@@ -1,7 +1,7 @@
 /** Memory over time: RSS, PSS and device memory above, live bytes by allocator below, on one time axis. */
 import { useState } from "react";
-import type { SummaryJson } from "../../../src/model/documents/documents.js";
 import type { ReportDocument } from "../../../src/model/documents/report_document.js";
+import type { SummaryJson } from "../../../src/model/documents/summary_document.js";
 import { isUnknown } from "../../../src/model/profile/imported.js";
 import { noLiveCourse, noReadings } from "../format/absent.js";
 import { formatBytes } from "../format/numbers.js";
