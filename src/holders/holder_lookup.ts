@@ -40,7 +40,7 @@ import { float64At, itemAt, uint32At } from "../model/base/columns.js";
 import type { Address, Bytes, Objects, Pid } from "../model/base/units.js";
 import { orNull, processGone, TidemarkError } from "../model/errors/errors.js";
 import type { NodeId } from "../model/heap/heap_graph.js";
-import { pathTo } from "../model/heap/heap_paths.js";
+import { pathTo, rootOf } from "../model/heap/heap_paths.js";
 import { handlesSite, librarySite } from "../model/profile/lookup_sites.js";
 import { censusBatch } from "../recording/census_batch.js";
 import type { CensusBatch, HolderBatch, HolderRow } from "../recording/types.js";
@@ -58,7 +58,7 @@ import { type HoldingKind, holdingKindOf } from "./holding_kind.js";
 import { kernelCells } from "./kernel_cells.js";
 import { libraryObjects, type ObjectsOfType } from "./library_objects.js";
 import { localsOfThreads } from "./locals_of_threads.js";
-import { informativeness, isConclusive } from "./lookup_quality.js";
+import { informativeness, isConclusive, withNamedHolders } from "./lookup_quality.js";
 import type { LookupRequest, LookupSite, SampledStack, UnsampledTraces } from "./lookup_request.js";
 import { structureOwners, UNSEARCHED } from "./native_structures.js";
 import { stillReferenced } from "./still_referenced.js";
@@ -140,7 +140,8 @@ function lookUpAgain(memory: Memory, request: LookupRequest, mostObjects: Object
       best = next;
     }
   }
-  return { ...best, refusal: null };
+  const rows = withNamedHolders(best.batch.rows, sites);
+  return { ...best, batch: { ...best.batch, rows }, refusal: null };
 }
 
 function loadsTensors({ mappings }: Memory): boolean {
@@ -349,8 +350,8 @@ const WITH_TABLE: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Objects of such a size that are reachable by name; others are freed or still under construction. None if
- * there is more than one such object and its successor.
+ * Objects of such a size that are reachable by name; others are freed or still under construction. A name in a module
+ * outlasts locals, which also hold parts of the successor. None if there is more than one such object and its successor.
  */
 function newest(objects: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
   const { graph, types, paths, frames } = objects;
@@ -362,12 +363,14 @@ function newest(objects: ObjectGraph, least: Bytes, most: Bytes): NodeId[] {
       nodes.push(node);
     }
   }
-  const named = nodes.filter((node) => {
+  // Up to 3.10 a frame is an object in the path.
+  const isFrame = (one: NodeId) => frames.wordsTo(float64At(graph.address, one)) !== null;
+  const ofModules = nodes.filter((node) => rootOf(paths, node) === ROOT_MODULES);
+  const ofFrames = nodes.filter((node) => {
     const [root, ...way] = pathTo(paths, node);
-    // Up to 3.10 a frame is an object in the path.
-    const isLocal = (one: NodeId) => frames.wordsTo(float64At(graph.address, one)) !== null;
-    return root === ROOT_MODULES || (root === ROOT_STACKS && way.slice(0, 2).some(isLocal));
+    return root === ROOT_STACKS && way.slice(0, 2).some(isFrame);
   });
+  const named = ofModules.length > 0 ? ofModules : ofFrames;
   return named.length > 2 ? [] : named;
 }
 

@@ -8,8 +8,27 @@ import type { LookupSite } from "./lookup_request.js";
 
 /** Most are held by something with a name, so another lookup is unnecessary. */
 export function isConclusive(rows: readonly HolderRow[], sites: readonly LookupSite[]): boolean {
-  const isOpen = (row: HolderRow) => isLooseGraph(row) || isNameless(row);
+  const isSwelling = swellingIn(sites);
+  const isOpen = (row: HolderRow) =>
+    isLooseGraph(row) || isNameless(row) || (isSwelling(row) && row.path.length === 0);
   return heldByPython(rows, sites) >= LEAST_HELD && !rows.some(isOpen);
+}
+
+/**
+ * The rows without the holders of blocks that are replaced by larger ones, if they have no name: the program's name of
+ * the block had another value when it was copied, and an earlier or later lookup finds it.
+ */
+export function withNamedHolders(
+  rows: readonly HolderRow[],
+  sites: readonly LookupSite[],
+): HolderRow[] {
+  const isSwelling = swellingIn(sites);
+  return rows.map((row) => (isSwelling(row) && isNameless(row) ? { ...row, path: [] } : row));
+}
+
+function swellingIn(sites: readonly LookupSite[]): (row: HolderRow) => boolean {
+  const swelling = new Set(sites.flatMap((site) => (site.swelling === null ? [] : site.site)));
+  return ({ site }) => swelling.has(site);
 }
 
 /** A graph is kept, but the tensor that keeps it was not found. */
@@ -29,9 +48,11 @@ function isNameless({ path }: HolderRow): boolean {
  * without a name.
  */
 export function informativeness(rows: readonly HolderRow[], sites: readonly LookupSite[]): number {
+  const isSwelling = swellingIn(sites);
   const graphs = rows.filter(({ graph }) => graph > 0);
-  const holders = rows.filter(({ path }) => path.length > 0);
-  return heldByPython(rows, sites) - shareOf(graphs, isLooseGraph) - shareOf(holders, isNameless);
+  const holders = rows.filter((row) => row.path.length > 0 || isSwelling(row));
+  const isUnnamed = (row: HolderRow) => row.path.length === 0 || isNameless(row);
+  return heldByPython(rows, sites) - shareOf(graphs, isLooseGraph) - shareOf(holders, isUnnamed);
 }
 
 function shareOf(rows: readonly HolderRow[], is: (row: HolderRow) => boolean): number {
