@@ -1,8 +1,9 @@
 import type { Millis } from "../../model/base/units.js";
-import type { VerdictKind } from "../../model/documents/diagnosis_document.js";
+import type { SuspectJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
 import { smallestRise } from "../series/growth.js";
+import { CLEARED_WITHIN_MS, mayBeCleared } from "../wording/window_needed.js";
 import type { Judged } from "./causes.js";
 
 /** Reduction for each finding that contradicts the verdict. */
@@ -25,14 +26,20 @@ const CALM_BY_WINDOW: readonly (readonly [Millis, number])[] = [
   [180_000, 0.85],
   [600_000, 0.95],
 ];
+/** The most confidence that a container leaks which the code may still clear, by the length of the window. */
+const LEAK_BY_WINDOW: typeof CALM_BY_WINDOW = [
+  [25_000, 0.6],
+  [CLEARED_WITHIN_MS, 0.9],
+];
 /** If the interval includes significant growth, the window was too noisy to exclude it. */
 const MOST_OF_NOISY = 0.6;
 
-/** The rule's own weight, reduced if others contradict it; 0 for a verdict that is none yet. */
+/** The rule's own weight, reduced if others contradict it; 0 for a verdict that is none yet. `suspect`: the first one. */
 export function confidenceOf(
   decisive: Finding | null,
   findings: readonly Judged[],
   observations: Observations,
+  suspect?: SuspectJson,
 ): number {
   if (!decisive || decisive.kind === "insufficient-evidence") {
     return 0;
@@ -49,7 +56,11 @@ export function confidenceOf(
       : decisive.weight -
         AGAINST * against.length -
         (isNotLookedUp(decisive, observations) ? NOT_LOOKED_UP : 0);
-  return Math.round(Math.max(LEAST, own) * 100) / 100;
+  const { windowMs } = observations;
+  const most = mayBeCleared(decisive.kind, windowMs, suspect)
+    ? interpolated(windowMs, LEAK_BY_WINDOW)
+    : 1;
+  return Math.round(Math.max(LEAST, Math.min(own, most)) * 100) / 100;
 }
 
 function isNotLookedUp({ kind, suspects = [] }: Finding, observations: Observations): boolean {
@@ -62,14 +73,14 @@ function isNotLookedUp({ kind, suspects = [] }: Finding, observations: Observati
 }
 
 function confidenceOfCalm({ windowMs, total }: Observations): number {
-  const sure = interpolated(windowMs);
+  const sure = interpolated(windowMs, CALM_BY_WINDOW);
   const isNoisy = total.high * total.spanMs > smallestRise(total.spanMs, total.level);
   return isNoisy ? Math.min(sure, MOST_OF_NOISY) : sure;
 }
 
-function interpolated(windowMs: Millis): number {
-  let [fromMs, from] = CALM_BY_WINDOW[0] ?? [0, 0];
-  for (const [untilMs, until] of CALM_BY_WINDOW) {
+function interpolated(windowMs: Millis, table: typeof CALM_BY_WINDOW): number {
+  let [fromMs, from] = table[0] ?? [0, 0];
+  for (const [untilMs, until] of table) {
     if (windowMs <= untilMs) {
       const share = untilMs > fromMs ? Math.max(0, (windowMs - fromMs) / (untilMs - fromMs)) : 1;
       return from + share * (until - from);

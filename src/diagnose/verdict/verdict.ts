@@ -66,7 +66,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
     },
     verdict: {
       kind,
-      confidence: confidenceOf(decisive, findings, observations),
+      confidence: confidenceOf(decisive, findings, observations, suspects[0]),
       summary: summary(kind, decisive, () =>
         summaryOf(kind, observations, growth, accused, suspects),
       ),

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
+import { evidenceOf } from "../evidence/evidence.fixture.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Finding } from "../rules/rule.js";
+import { diagnose } from "./verdict.js";
 import { withYouth } from "./young_window.js";
 
 const after = (seconds: number, endedMs: number | null = null) =>
@@ -44,4 +46,26 @@ test("counts and device-allocator figures are valid in any window", () => {
   const device: Finding = { ...finding("python-leak", "leak"), about: "device" };
   expect(withYouth(handles, after(10))).toBe(handles);
   expect(withYouth(device, after(10))).toBe(device);
+});
+
+test("a container that the code may still clear is a less certain leak", () => {
+  const after = (minutes: number, entries: number) =>
+    diagnose(
+      evidenceOf(`minute ${minutes}
+        anonRssBytes 30 + 1/s
+        site record keeps 1/s
+        holder record held=40 path=app>cache type=dict entries=${entries}`),
+    ).verdict;
+  const young = after(0.67, 900);
+  expect(young.kind).toBe("python-leak");
+  expect(young.confidence).toBeLessThan(0.8);
+  expect(young.summary).toMatch(
+    / If the code clears that container at a size that it did not reach within 40 s, it is a cache, and no leak: watch it for longer\.$/,
+  );
+  const object = after(0.67, 0);
+  expect(object.confidence).toBe(0.9);
+  expect(object.summary).not.toContain("clears");
+  const grown = after(2, 900);
+  expect(grown.confidence).toBe(0.9);
+  expect(grown.summary).not.toContain("clears");
 });

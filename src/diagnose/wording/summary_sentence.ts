@@ -19,7 +19,8 @@ import { levelBeforeEnd, measureName } from "../series/total_growth.js";
 import { headlineOf } from "../sites/headline_frame.js";
 import type { SiteJudgement } from "../sites/suspects.js";
 import { fillingParts, holderName } from "./filling_cache.js";
-import { isBehindOneObject } from "./holder_name.js";
+import { isBehindOneObject, nameOf } from "./holder_name.js";
+import { mayBeCleared } from "./window_needed.js";
 import { frameText } from "./words.js";
 
 const MS_PER_HOUR = 3_600_000;
@@ -140,7 +141,15 @@ export function summaryOf(
     );
   }
   const isKept = MAY_BE_NEEDED.has(kind) && evidence.isComplete === true;
-  return `${parts[0]}: ${parts.slice(1).join("; ")}.${isKept ? OR_NEEDED : ""}`;
+  return `${parts[0]}: ${parts.slice(1).join("; ")}.${isKept ? OR_NEEDED : ""}${orCleared(kind, observations, suspects[0])}`;
+}
+
+/** A container that the code clears at some size looks like a leak until it has reached that size. */
+function orCleared(kind: VerdictKind, { windowMs }: Observations, suspect?: SuspectJson): string {
+  const name = (suspect?.holder && nameOf(suspect.holder)) ?? "that container";
+  return mayBeCleared(kind, windowMs, suspect)
+    ? ` If the code clears ${name} at a size that it did not reach within ${formatDurationBriefly(windowMs)}, it is a cache, and no leak: watch it for longer.`
+    : "";
 }
 
 /** A job that collects its results looks like a leak until it has written them. */

@@ -1,5 +1,6 @@
 /** The window length that a verdict needs, shared by the rule's sentence and the advice. */
 import type { Millis } from "../../model/base/units.js";
+import type { SuspectJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
 import type { Observations } from "../evidence/observations.js";
 
 const SECOND: Millis = 1000;
@@ -37,6 +38,19 @@ export function settledBy(observations: Observations, neededMs: Millis): string 
 /** Whether the recorded program is known to have ended: it can only be run again, not be watched for longer. */
 export function hasEnded({ evidence, target }: Observations): boolean {
   return target.process.endedMs !== null && evidence.importedFrom === undefined;
+}
+
+/** In less time, many a cache does not reach the size at which the code clears it. */
+export const CLEARED_WITHIN_MS = MINUTE;
+
+/** Whether the code may still clear the container of the first suspect, as in `if len(cache) > LIMIT: cache.clear()`. */
+export function mayBeCleared(
+  kind: VerdictKind | null,
+  windowMs: Millis,
+  { holder, backlog }: Partial<SuspectJson> = {},
+): boolean {
+  const isContainer = (holder?.entries ?? 0) > 0 && backlog === undefined;
+  return kind === "python-leak" && windowMs < CLEARED_WITHIN_MS && isContainer;
 }
 
 /** The value of `--for`: "10min". */
