@@ -210,11 +210,10 @@ function progressReporter(
   return {
     progressMs: quiet === true ? Number.POSITIVE_INFINITY : onTerminal ? 1_000 : LOG_INTERVAL_MS,
     onProgress(progress) {
-      const text = attachProgressText(pid, progress);
       if (onTerminal) {
-        status.show(`tidemark: ${text}`);
+        status.show(`tidemark: ${attachProgressText(pid, progress)}`);
       } else {
-        printNote(text);
+        printNote(attachProgressText(pid, progress, LOG_INTERVAL_MS));
       }
     },
   };

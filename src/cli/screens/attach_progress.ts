@@ -10,30 +10,38 @@ const LONG_AGO_MS = 5_000;
 
 /**
  * "process 4242: 12 s, 48 s left; RSS 121 MiB (+3.2 MiB); 2.9 MiB live by record app.py:27", or with children:
- * "process 4242: 12 s, 48 s left; PSS of 5 processes 121 MiB (+3.2 MiB); ..."
+ * "process 4242: 12 s, 48 s left; PSS of 5 processes 121 MiB (+3.2 MiB); ..." Figures that were read longer ago than
+ * `shownMs`, the time since the previous line of a log, are in that line, and are left out.
  */
-export function attachProgressText(pid: Pid, progress: AttachProgress): string {
+export function attachProgressText(
+  pid: Pid,
+  progress: AttachProgress,
+  shownMs = Number.POSITIVE_INFINITY,
+): string {
   const { elapsedMs, leftMs, rssBytes, rssGrowthBytes, tree, most, verdict, readAgoMs } = progress;
   const ago = readAgoMs < LONG_AGO_MS ? "" : ` (read ${formatDurationBriefly(readAgoMs)} ago)`;
+  const isNew = readAgoMs < shownMs;
   const until =
     leftMs === null
       ? verdict === ""
         ? "until the verdict is settled"
         : `so far ${verdict}`
       : `${formatDurationBriefly(leftMs)} left`;
+  const level =
+    tree === null
+      ? [`RSS ${formatBytes(rssBytes)} (${formatSignedBytes(rssGrowthBytes)})`]
+      : isNew
+        ? [
+            `PSS of ${tree.processes} processes ${formatBytes(tree.pssBytes)} (${formatSignedBytes(tree.growthBytes)})${ago}`,
+          ]
+        : [];
   const site =
-    most === null
+    most === null || !isNew
       ? []
       : [
           `${formatBytes(most.bytes)} live by ${functionOf(most.frame)} ${placeOf(most.frame)}`.trim() +
             ago,
         ];
-  const parts = [
-    `process ${pid}: ${formatDurationBriefly(elapsedMs)}, ${until}`,
-    tree === null
-      ? `RSS ${formatBytes(rssBytes)} (${formatSignedBytes(rssGrowthBytes)})`
-      : `PSS of ${tree.processes} processes ${formatBytes(tree.pssBytes)} (${formatSignedBytes(tree.growthBytes)})${ago}`,
-    ...site,
-  ];
-  return oneLine(parts.join("; "));
+  const begun = `process ${pid}: ${formatDurationBriefly(elapsedMs)}, ${until}`;
+  return oneLine([begun, ...level, ...site].join("; "));
 }
