@@ -1,9 +1,11 @@
 import { basename } from "node:path";
 import type { OnProgress } from "../../model/base/units.js";
 import type { ReportDocument } from "../../model/documents/report_document.js";
+import { foldSites } from "../../model/profile/fold_sites.js";
 import { isUnknown } from "../../model/profile/imported.js";
-import type { ProfileSnapshot, ProfileTables } from "../../model/profile/profile.js";
+import type { ProfileSnapshot, ProfileTables, SiteTable } from "../../model/profile/profile.js";
 import type { RowCondition } from "../../model/profile/row_filter.js";
+import { newSiteTable } from "../../model/profile/site_columns.js";
 import type { Recording } from "../../recording/types.js";
 import { diagnoseRecording, diagnosisPage } from "./diagnosis.js";
 import { noSourceText, sourcesOf } from "./report_sources.js";
@@ -47,11 +49,15 @@ export async function buildReport(
   let tables: ProfileTables | null = null;
   const snapshots: ProfileSnapshot[] = [];
   const chosen = chooseSnapshots(recording);
+  const peak = chosen.length > 0 ? recording.profileAt("peak").sites : null;
   for (const index of chosen) {
     const { timeMs, durationMs, sites, files, copies, cohorts, peakMs, ...rest } =
       recording.profileOf(index);
     tables = rest; // the last snapshot has every process's latest period
-    snapshots.push({ timeMs, durationMs, sites, files, copies, cohorts, peakMs });
+    snapshots.push({
+      ...{ timeMs, durationMs, files, copies, cohorts, peakMs },
+      sites: peak === null ? sites : withPeak(sites, peak, cohorts.length),
+    });
     await onProgress(snapshots.length, chosen.length);
   }
   return {
@@ -63,6 +69,20 @@ export async function buildReport(
     tables: tables ?? NO_TABLES,
     snapshots,
   };
+}
+
+/** The sites with the figures of the tree's peak, as the summary has them: those of an agent are at its own process's peak. */
+function withPeak(sites: SiteTable, peak: SiteTable, cohorts: number): SiteTable {
+  const { peakBytes, peakObjects, peakVariance } = newSiteTable(sites.length, 0);
+  const { stack, process, thread, label, domain } = peak;
+  const atPeak: SiteTable = {
+    ...newSiteTable(peak.length, cohorts),
+    ...{ stack, process, thread, label, domain },
+    peakBytes: peak.liveBytes,
+    peakObjects: peak.liveObjects,
+    peakVariance: peak.liveVariance,
+  };
+  return foldSites([{ ...sites, peakBytes, peakObjects, peakVariance }, atPeak], cohorts);
 }
 
 /** Evenly by order, which is geometric in time; always includes the highest and the last. */

@@ -383,6 +383,18 @@ describe("report", () => {
     expect(report.series).toBe(small.series);
   });
 
+  test("every snapshot has the figures at the peak that the summary has", async () => {
+    const sum = (values: ArrayLike<number>) => Array.from(values).reduce((a, b) => a + b, 0);
+    const atPeak = sum(summarize(small, "end").sites.map((site) => site.liveBytesAtPeak));
+    const { snapshots } = await buildReport(small, noProgress);
+    for (const { sites } of snapshots) {
+      expect(sum(sites.peakBytes)).toBe(atPeak);
+    }
+    expect(sum(snapshots.at(-1)?.sites.liveBytes ?? [])).toBe(
+      sum(small.profileAt("end").sites.liveBytes),
+    );
+  });
+
   test("of many snapshots at most sixty, including the highest and the last", async () => {
     const path = join(folder, "many.tidemark");
     writeSmallRecording(path, { snapshots: 150 });
