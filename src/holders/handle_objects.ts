@@ -1,6 +1,6 @@
 /**
  * The objects of a program that represent kernel resources: open files, sockets, mappings, connections,
- * threads. Recognized by their types and subtypes.
+ * threads, child processes. Recognized by their types and subtypes.
  */
 
 import { FIRST_OBJECT, type ObjectGraph } from "../cpython/heap/index.js";
@@ -18,6 +18,7 @@ const TOLD_BY: Readonly<Record<string, readonly Metric[]>> = {
   "sqlite3.Connection": ["openFiles"],
   "ssl.SSLSocket": ["openSockets"],
   "threading.Thread": ["threads"],
+  "subprocess.Popen": ["endedChildren"],
 };
 /** Fewer are normal for a program. For mappings, the mapped size matters and not the number. */
 const FEWEST = 15;

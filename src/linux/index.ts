@@ -84,7 +84,7 @@ export { type PythonProcess, readPythonProcesses } from "./process/python_proces
 export { type ReadText, RecentTexts } from "./process/recent_texts.js";
 export { openFileBelow, openFolderBelow } from "./process/root_files.js";
 export { readTasks, type Task, taskIds } from "./process/tasks.js";
-export { descendantsOf, listPids } from "./process/tree.js";
+export { descendantsOf, endedChildren, listPids } from "./process/tree.js";
 export { userName } from "./process/users.js";
 export { readEnvironment, usualName } from "./programs/environment.js";
 export { PythonScan, type ScannedProcess } from "./programs/python_scan.js";

@@ -206,6 +206,7 @@ function printRemarks(
   const remarks = [
     shown.leftOut > 0 ? `${formatCount(shown.leftOut)} more` : "",
     legend(shown.titles, shown.sinceMs),
+    ...unwaited(rows),
     ...refusals(rows),
   ].filter((remark) => remark !== "");
   if (remarks.length > 0) {
@@ -229,6 +230,18 @@ function legend(titles: string, sinceMs: Millis | null): string {
   ]
     .filter((part) => part !== "")
     .join(" · ");
+}
+
+/** A process may be about to wait for one or two. */
+const MANY_ENDED = 3;
+
+/** One line for each process with children that ended and were not waited for. */
+function unwaited(rows: readonly ProcessRow[]): string[] {
+  return rows.flatMap(({ pid, endedChildren = 0 }) =>
+    endedChildren >= MANY_ENDED
+      ? `${formatCount(endedChildren)} children of ${pid} have ended and were never waited for (zombies): call wait() on each Popen, or use subprocess.run()`
+      : [],
+  );
 }
 
 /** One line per reason, with the processes it applies to. */

@@ -1,9 +1,9 @@
-/** Which handles accumulate: sockets, files or threads. */
+/** Which handles accumulate: sockets, files, threads, or children that are not waited for. */
 import type { Metric } from "../../model/profile/series.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
 
-export type Handles = "open sockets" | "open files" | "threads";
+export type Handles = "open sockets" | "open files" | "threads" | "unwaited children";
 
 /** A rise by fewer handles is a pool that fills. */
 const FEWEST_HANDLES = 15;
@@ -12,6 +12,7 @@ const KINDS: readonly (readonly [Metric, Handles])[] = [
   ["openSockets", "open sockets"],
   ["openFiles", "open files"],
   ["threads", "threads"],
+  ["endedChildren", "unwaited children"],
 ];
 
 /** `name`: the most specific name of what grows most; null if none grows. */

@@ -49,7 +49,13 @@ const TARGET = 42;
 const POLL_MS = 250;
 const CENSUS_MS = 4000;
 const COHORTS = 16;
-const COUNTS = new Set<string>(["threads", "openFiles", "openSockets", "children"]);
+const COUNTS = new Set<string>([
+  "threads",
+  "openFiles",
+  "openSockets",
+  "children",
+  "endedChildren",
+]);
 const RARELY_READ = /^(?:ledger\..*|ussBytes|pssBytes)$/;
 const DEVICE_COUNT = /^gpu\.\d+\.(?:outOfMemory|allocationRetries|fragmentationRatio)$/;
 

@@ -12,7 +12,13 @@ import type { Evidence, HolderEvidence, ProcessEvidence, TreeEvidence } from "./
 import { treeOf } from "./launcher.js";
 import { growingTypes } from "./type_growth.js";
 
-const COUNTS: ReadonlySet<Metric> = new Set(["openFiles", "openSockets", "threads", "children"]);
+const COUNTS: ReadonlySet<Metric> = new Set([
+  "openFiles",
+  "openSockets",
+  "threads",
+  "children",
+  "endedChildren",
+]);
 /** A program that started this long before the window had memory that the profile does not contain. */
 const ATTACHED_MS: Millis = 1000;
 /** Least growth of RSS that counts: bytes, and share of the level. */

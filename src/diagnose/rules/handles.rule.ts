@@ -1,5 +1,5 @@
 import type { Bytes } from "../../model/base/units.js";
-import { growingHandles } from "../causes/growing_handles.js";
+import { growingHandles, type Handles } from "../causes/growing_handles.js";
 import { handlesOf } from "../causes/named_holder.js";
 import type { Observations } from "../evidence/observations.js";
 import { isSamePlace } from "../evidence/short_path.js";
@@ -26,7 +26,8 @@ export const handles: Rule = {
       const known = observations.target.readings("openFiles").values.length > 0;
       return known ? silent("Open files, sockets and threads do not accumulate.") : null;
     }
-    const { name: shown, growth } = found;
+    const { name, growth } = found;
+    const shown = name === "unwaited children" ? "ended children that nothing waited for" : name;
     const perMinute = growth.slope * 60_000;
     const rose = growth.level / Math.max(1, growth.baseline);
     const { evidence, windowMs } = observations;
@@ -46,7 +47,7 @@ export const handles: Rule = {
       kind: "handle-leak",
       weight: 0.97,
       detail: `The number of ${shown} grows by ${perMinute.toFixed(perMinute < 10 ? 1 : 0)} a minute, to ${Math.round(growth.level)} now, and none are released.`,
-      ...accusedWith(observations, shown, growth),
+      ...accusedWith(observations, name, growth),
     };
   },
 };
@@ -54,13 +55,13 @@ export const handles: Rule = {
 /** Sites that may keep the memory belonging to each handle. Sites whose memory is held elsewhere are separate leaks. */
 function accusedWith(
   observations: Observations,
-  shown: string,
+  name: Handles,
   handles: Growth,
 ): Pick<Finding, "suspects" | "explainedSlope"> {
   const growing = observations.sites.filter(
     ({ course, slope }) => (keeps(course) || course === "small") && slope > 0,
   );
-  const found = shown === "threads" ? null : handlesOf(observations.evidence);
+  const found = name === "threads" ? null : handlesOf(observations.evidence);
   const path = found?.holder?.path ?? [];
   const makers = new Set(found?.madeAt.map((frame) => frame.function));
   const suspects = growing.filter((suspect) => {

@@ -217,6 +217,17 @@ describe("suspects", () => {
 });
 
 describe("handles", () => {
+  test("children that have ended and that nothing waits for", () => {
+    const text = "anonRssBytes 40\nendedChildren 0 + 2/s";
+    expect(ruleFinding("handles", text)?.detail).toBe(
+      "The number of ended children that nothing waited for grows by 120 a minute, to 111 now, and none are released.",
+    );
+    const { verdict: zombies, advice } = diagnose(evidenceOf(text));
+    expect(zombies.kind).toBe("handle-leak");
+    expect(zombies.summary).toMatch(/^Child processes that have ended accumulate, .*\(zombies\): /);
+    expect(advice[0]?.id).toBe("TM-A073");
+  });
+
   test("descriptors whose number only rises", () => {
     const text = "anonRssBytes 40\nopenFiles 10 + 2/s";
     expect(ruleFinding("handles", text)?.detail).toContain("120 a minute");

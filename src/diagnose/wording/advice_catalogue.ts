@@ -180,10 +180,11 @@ export const OTHER_ADVICE: readonly Advice[] = [
   {
     id: "TM-A073",
     text: "Wait for each child process and close its pipes: subprocess.run(), or a with block around Popen.",
-    when: "Open files accumulate that are the pipes of child processes.",
+    when: "Child processes that have ended are never waited for, or open files accumulate that are their pipes.",
     kinds: ["handle-leak"],
     fits: ({ handles, code = "" }) =>
-      handles === "open files" && /\bsubprocess(?:\.py)?\b/.test(code),
+      handles === "unwaited children" ||
+      (handles === "open files" && /\bsubprocess(?:\.py)?\b/.test(code)),
     insteadOf: ["TM-A070"],
     before: "process = subprocess.Popen(command, stdout=subprocess.PIPE)",
     after:

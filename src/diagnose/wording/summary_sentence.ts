@@ -165,10 +165,14 @@ function addedText({ site }: SiteJudgement, { puts, stack: [frame] }: SuspectJso
 /** The kind in words, with the processes or handles that it is about where they are known. */
 function whatGrows(kind: VerdictKind, observations: Observations): string {
   const handles = kind === "handle-leak" ? growingHandles(observations)?.name : undefined;
+  if (handles === "threads") {
+    return "Threads accumulate and do not end";
+  }
+  if (handles === "unwaited children") {
+    return "Child processes that have ended accumulate, because nothing waits for them (zombies)";
+  }
   if (handles !== undefined) {
-    return handles === "threads"
-      ? "Threads accumulate and do not end"
-      : `${handles.replace("open", "Open")} are never closed`;
+    return `${handles.replace("open", "Open")} are never closed`;
   }
   return kind === "child-growth" ? whichChildrenGrow(growingChildren(observations)) : WHAT[kind];
 }

@@ -32,6 +32,7 @@ export function processRow(
     growthBytes: earlier === undefined ? 0 : process.rssBytes - earlier,
     threads: process.threads,
     children: process.children,
+    ...(process.endedChildren === 0 ? {} : { endedChildren: process.endedChildren }),
     ...(device === null ? {} : { gpuBytes: device.get(process.pid) ?? 0 }),
     attach: process.attach,
   };

@@ -21,7 +21,7 @@ import {
   readWrittenBytes,
   startTimeMs,
 } from "./process.js";
-import { childrenByScan, descendantsOf, listPids } from "./tree.js";
+import { childrenByScan, descendantsOf, endedChildren, listPids } from "./tree.js";
 import { parsePasswords, userName } from "./users.js";
 
 const children: ChildProcess[] = [];
@@ -175,6 +175,18 @@ print(json.dumps({"pid": os.getpid(), "children": sorted(p.pid for p in found), 
       process.kill(grandchild, "SIGKILL");
     }
   });
+});
+
+test("children that have ended and were not waited for", async () => {
+  const { pid, says } = await python(`import json, os, subprocess, sys, time
+kept = [subprocess.Popen(["true"]) for _ in range(3)] + [subprocess.Popen(["sleep", "600"])]
+for process in kept[:3]: os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+print(json.dumps({"pid": os.getpid(), "pids": [p.pid for p in kept]}), flush=True)`);
+  const [first = 0, ...others] = says.pids as number[];
+  const ended = endedChildren(pid, new Set());
+  expect(ended).toEqual(new Set([first, ...others.slice(0, 2)]));
+  expect(endedChildren(pid, ended ?? new Set())).toEqual(ended);
+  process.kill(others[2] ?? 0, "SIGKILL");
 });
 
 describe("texts", () => {

@@ -25,6 +25,8 @@ export interface PythonProcess {
   readonly threads: number;
   /** Number of child processes, Python or not. */
   readonly children: number;
+  /** Number of children that have ended and were not waited for. */
+  readonly endedChildren: number;
   /** Start time in clock ticks since boot; together with the pid, it is unique until the next boot. */
   readonly startTicks: number;
   /** A child that has the same one as its parent runs the parent's program: it has not called exec. 0: unknown. */
@@ -37,20 +39,30 @@ export interface PythonProcess {
  * page of each process (about 5 ms per GiB): omit it for frequent polls.
  */
 export function readPythonProcesses(shares: boolean): PythonProcess[] {
-  const found: Omit<PythonProcess, "children">[] = [];
+  const found: Omit<PythonProcess, "children" | "endedChildren">[] = [];
   const children = new Map<Pid, number>();
+  const endedChildren = new Map<Pid, number>();
   for (const pid of listPids()) {
     const stat = readStat(pid);
-    if (stat === null || hasEnded(stat)) {
+    if (stat === null) {
       continue;
     }
-    children.set(stat.parentPid, (children.get(stat.parentPid) ?? 0) + 1);
+    const ended = hasEnded(stat);
+    const counted = ended ? endedChildren : children;
+    counted.set(stat.parentPid, (counted.get(stat.parentPid) ?? 0) + 1);
+    if (ended) {
+      continue;
+    }
     const python = pid === process.pid ? null : readPythonProcess(pid, shares);
     if (python !== null) {
       found.push(python);
     }
   }
-  return found.map((row) => ({ ...row, children: children.get(row.pid) ?? 0 }));
+  return found.map((row) => ({
+    ...row,
+    children: children.get(row.pid) ?? 0,
+    endedChildren: endedChildren.get(row.pid) ?? 0,
+  }));
 }
 
 /**
@@ -61,7 +73,7 @@ export function readPythonProcess(
   pid: Pid,
   shares: boolean,
   known: Interpreter | null = null,
-): Omit<PythonProcess, "children"> | null {
+): Omit<PythonProcess, "children" | "endedChildren"> | null {
   const interpreter = known ?? readInterpreter(pid);
   const stat = interpreter === null ? null : readStat(pid);
   const status = stat === null || hasEnded(stat) ? null : readStatus(pid);

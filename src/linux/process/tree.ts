@@ -1,7 +1,7 @@
 import { itemAt } from "../../model/base/columns.js";
 import type { Pid } from "../../model/base/units.js";
 import { readNames, readText } from "./proc_files.js";
-import { readStat } from "./process.js";
+import { hasEnded, readStat } from "./process.js";
 
 /** All processes that /proc shows, ascending. */
 export function listPids(): Pid[] {
@@ -50,6 +50,18 @@ let childrenFiles: boolean | undefined;
 function hasChildrenFiles(): boolean {
   childrenFiles ??= readText(`/proc/self/task/${process.pid}/children`) !== null;
   return childrenFiles;
+}
+
+/**
+ * The children of the process that have ended and were not waited for (zombies). `known`: those at an earlier call, whose
+ * state is not read again. null if the kernel does not list children.
+ */
+export function endedChildren(pid: Pid, known: ReadonlySet<Pid>): ReadonlySet<Pid> | null {
+  const isEnded = (child: Pid) => {
+    const stat = known.has(child) ? null : readStat(child);
+    return known.has(child) || (stat !== null && hasEnded(stat));
+  };
+  return hasChildrenFiles() ? new Set(childrenFromTasks(pid).filter(isEnded)) : null;
 }
 
 /** The children of every process, from one walk through /proc. */

@@ -11,7 +11,7 @@ import { type PythonProcess, readPythonProcess } from "../process/python_process
 import { listPids } from "../process/tree.js";
 import { readEnvironment, usualName } from "./environment.js";
 
-export interface ScannedProcess extends Omit<PythonProcess, "children"> {
+export interface ScannedProcess extends Omit<PythonProcess, "children" | "endedChildren"> {
   /** Distinguishes it from a later process with the same pid, and from the program before an exec. */
   readonly key: string;
   readonly identity: ServiceIdentity;

@@ -165,6 +165,8 @@ export interface PsJson {
     threads: number;
     /** Its child processes, Python or not. */
     children: number;
+    /** Its child processes that have ended and that it did not wait for (zombies); absent if there are none. */
+    endedChildren?: number;
     /** Device memory from nvidia-smi; absent if no driver answers. */
     gpuBytes?: Bytes;
     attach: { ok: boolean; reason: string; remedy: string };

@@ -5,6 +5,7 @@ import { LEDGER_PARTS, type LedgerPartName } from "./ledger.js";
  * The names are the recording's and the store's: a metric is stored under exactly this name.
  * `cgroupHighBytes`: `memory.high` of a control group of version 2, above which its processes are throttled.
  * `memoryWaitShare`: part of the last ten seconds in which a process of the control group waited for memory, 0 to 1.
+ * `endedChildren`: children that have ended and were not waited for (zombies).
  * `deviceBytes`: on all devices, as the driver counts it.
  * `requestsPerSecond`: since the reading before, where the program counts its requests (linux/memory/request_count.ts). */
 const POLLED = [
@@ -22,6 +23,7 @@ const POLLED = [
   "threads",
   "openFiles",
   "openSockets",
+  "endedChildren",
   "liveBytes",
   "liveObjects",
   "allocatedBytes",

@@ -1,5 +1,6 @@
 import {
   descendantsOf,
+  endedChildren,
   hasEnded,
   isLeaving,
   type ProcessStat,
@@ -22,6 +23,9 @@ import { type PolledTree, TreePoll } from "./tree_poll.js";
 
 /** Further processes count only in the tree's figures, so that the recording stays bounded. */
 const MOST_PROCESSES = 10_000;
+
+/** The children of a process with more threads are read as rarely as other expensive figures: each thread has its own. */
+const MOST_THREADS = 64;
 
 /** Ended processes whose segment may still be read: slightly more than a pool has slots. */
 const ENDED_KNOWN = 2_048;
@@ -223,7 +227,8 @@ export class ProcessTree implements PolledTree {
     if (!poll.isQuiet) {
       this.#sharedMemory.read();
     }
-    for (const { row, turns } of this.#alive.values()) {
+    for (const tracked of this.#alive.values()) {
+      const { row, turns } = tracked;
       if (!due.has(row)) {
         poll.measure(row, "rssBytes", turns.rssBytes);
         treeRss += turns.rssBytes;
@@ -232,6 +237,9 @@ export class ProcessTree implements PolledTree {
       const figures = readFigures(row.pid, { expensive, written: this.#sharedMemory.asksWho });
       for (const [metric, value] of figures) {
         poll.measure(row, metric, value);
+      }
+      if (figures.size > 0 && (expensive || (figures.get("threads") ?? 0) <= MOST_THREADS)) {
+        this.#countEnded(tracked, poll);
       }
       turns.read(stats.get(row.pid) ?? null, figures, timeMs);
       treeRss += figures.get("rssBytes") ?? 0;
@@ -296,6 +304,14 @@ export class ProcessTree implements PolledTree {
     poll.rows.push(row);
     if (row.startedMs >= this.#startedMs) {
       poll.mark(row, "process-start", row.startedMs);
+    }
+  }
+
+  #countEnded(tracked: Tracked, poll: TreePoll): void {
+    const ended = endedChildren(tracked.row.pid, tracked.endedChildren);
+    if (ended !== null) {
+      tracked.endedChildren = ended;
+      poll.measure(tracked.row, "endedChildren", ended.size);
     }
   }
 

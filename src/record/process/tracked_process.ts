@@ -1,5 +1,5 @@
 import { hasEnded, type ProcessStat } from "../../linux/index.js";
-import type { TimeMs } from "../../model/base/units.js";
+import type { Pid, TimeMs } from "../../model/base/units.js";
 import type { SeriesRow } from "../../recording/batches.js";
 import { FigureTurns } from "./figure_turns.js";
 
@@ -12,6 +12,8 @@ export interface Tracked {
   stackStart: number;
   /** How often polls saw it call exec. */
   execs: number;
+  /** Its children that had ended and were not waited for. */
+  endedChildren: ReadonlySet<Pid>;
   readonly turns: FigureTurns;
 }
 
@@ -26,5 +28,6 @@ export function newlyTracked(
   stackStart: number,
   seenMs: TimeMs,
 ): Tracked {
-  return { row, startTicks, seenMs, stackStart, execs: 0, turns: new FigureTurns() };
+  const turns = new FigureTurns();
+  return { row, startTicks, seenMs, stackStart, execs: 0, endedChildren: new Set(), turns };
 }

@@ -1,5 +1,5 @@
 /**
- * Whether the number of open files, sockets, threads or mappings of the recorded program grows, or memory that
+ * Whether the number of open files, sockets, threads, ended children or mappings of the recorded program grows, or memory that
  * its libraries allocate without malloc. The objects for these are too few and too small to be sampled, so
  * sites do not show them.
  */
@@ -15,6 +15,7 @@ const LEAST_RISE: Partial<Readonly<Record<Metric, number>>> = {
   openFiles: 15,
   openSockets: 15,
   threads: 15,
+  endedChildren: 15,
   fileRssBytes: 4_000_000,
   shmemRssBytes: 4_000_000,
   [ANON_OTHER]: LEAST_UNKNOWN_RISE,
