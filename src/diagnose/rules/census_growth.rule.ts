@@ -4,7 +4,7 @@ import {
   formatExactCount,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
-import type { CensusEvidence } from "../evidence/evidence.js";
+import type { Evidence } from "../evidence/evidence.js";
 import { moreObjects } from "../evidence/object_growth.js";
 import type { Observations } from "../evidence/observations.js";
 import type { SiteJudgement } from "../sites/suspects.js";
@@ -22,7 +22,7 @@ export const censusGrowth: Rule = {
       return null;
     }
     if (evidence.sites) {
-      return madeOf(census, suspects.length > 0);
+      return madeOf(evidence, suspects.length > 0);
     }
     const count = census.timesMs.length;
     const counted = count === 1 ? "1 census shows" : `${count} censuses show`;
@@ -44,8 +44,8 @@ export const censusGrowth: Rule = {
 };
 
 /** In addition to the accused sites: the types of objects that grow. */
-function madeOf(census: CensusEvidence, sitesGrow: boolean): Finding | null {
-  const more = moreObjects(census);
+function madeOf(evidence: Evidence, sitesGrow: boolean): Finding | null {
+  const more = moreObjects(evidence);
   if (more === null) {
     return null;
   }

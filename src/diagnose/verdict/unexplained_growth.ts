@@ -76,7 +76,7 @@ function growsSlowly(observations: Observations, grows: string, part: string): F
     site === undefined
       ? []
       : [`${frameText(headlineOf(site.site))} keeps ${formatBytesBriefly(site.keptBytes)}`];
-  const more = (moreObjects(evidence.census)?.types ?? [])
+  const more = (moreObjects(evidence)?.types ?? [])
     .filter(({ addedObjects }) => addedObjects > 0)
     .slice(0, MOST_TYPES)
     .map(({ type, addedObjects }) => `${formatExactCount(addedObjects)} more ${type}`);

@@ -54,7 +54,7 @@ export function diagnose(evidence: Evidence): DiagnosisJson {
       ? suspectsOf(observations, blamed, kind)
       : deviceSuspects(evidence.target.pid, decisive);
   const growth = growthOf(observations, decisive, accused);
-  const census = moreObjects(evidence.census);
+  const census = moreObjects(evidence);
   const others = cause === null ? [] : alsoFound(causes, cause, observations);
   const document: DiagnosisJson = {
     schema: "tidemark.diagnosis/1",
