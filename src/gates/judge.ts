@@ -8,6 +8,7 @@
  * A gate without enough data (the program ended too soon, or no recorder saw it) is not decided. It counts as a
  * finding, because a gate that can never fail protects nothing; --allow-undecided lets it pass.
  */
+
 import type { SiteGroup } from "../inspect/index.js";
 import type { Interval } from "../model/base/interval.js";
 import {
@@ -25,6 +26,7 @@ import {
   LEAK_KINDS,
   type VerdictKind,
 } from "../model/documents/diagnosis_document.js";
+import { holderPathText } from "../model/documents/holder_path.js";
 import { ownFrame } from "../model/documents/own_code.js";
 import { type Baseline, siteName } from "./baseline.js";
 import {
@@ -261,5 +263,5 @@ function holderText({
     entries > 0 ? `${formatExactCount(entries)} entries` : "",
     retainedBytes > 0 ? formatBytes(retainedBytes) : "",
   ].filter((fact) => fact !== "");
-  return `${path.join(" → ")}${facts.length > 0 ? ` (${facts.join(", ")})` : ""}`;
+  return `${holderPathText(path)}${facts.length > 0 ? ` (${facts.join(", ")})` : ""}`;
 }

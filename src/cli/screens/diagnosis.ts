@@ -15,6 +15,7 @@ import {
   type SuspectJson,
 } from "../../model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../model/documents/documents.js";
+import { holderPathText } from "../../model/documents/holder_path.js";
 import { isOwn } from "../../model/documents/own_code.js";
 import { shareBase } from "../../model/documents/share_base.js";
 import { remainingEvidence, verdictText } from "../../model/documents/verdict_text.js";
@@ -134,7 +135,7 @@ function printSuspect(screen: Screen, document: DiagnosisJson, suspect: SuspectJ
     printLabelled(
       screen,
       "Held by",
-      `${path.join(" → ")}${facts.length > 0 ? ` (${facts.join(", ")}${when})` : ""}`,
+      `${holderPathText(path)}${facts.length > 0 ? ` (${facts.join(", ")}${when})` : ""}`,
     );
   }
   if (!suspect.reads) {

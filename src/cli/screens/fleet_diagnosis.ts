@@ -1,4 +1,5 @@
 /** The fleet's diagnosis in a terminal: a line for each service, or everything about one. */
+
 import {
   formatBytes,
   formatCount,
@@ -10,6 +11,7 @@ import type {
   FleetDiagnosisJson,
   FleetRateJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
+import { holderPathText } from "../../model/documents/holder_path.js";
 import { affectedText } from "../../model/documents/instance_text.js";
 import { oneLine } from "../../model/errors/errors.js";
 import { type ListOptions, selectRows } from "../options/options.js";
@@ -99,7 +101,7 @@ export function printDiagnosis(screen: Screen, document: FleetDiagnosisJson): vo
     screen.line();
   }
   for (const { line, share, growthBytesPerHour, holder } of suspects) {
-    const held = holder === undefined ? "" : `, held by ${holder.path.join(" → ")}`;
+    const held = holder === undefined ? "" : `, held by ${holderPathText(holder.path)}`;
     const place = `${line.function} ${line.file}:${line.line}`;
     const amount = `${formatGrowth(growthBytesPerHour)}, ${Math.round(share * 100)} % of the growth`;
     screen.line(`  ${paint.bold(oneLine(place))}  ${amount}${oneLine(held)}`);

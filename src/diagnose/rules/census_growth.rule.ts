@@ -4,6 +4,7 @@ import {
   formatExactCount,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
+import { holderPathText } from "../../model/documents/holder_path.js";
 import type { Evidence } from "../evidence/evidence.js";
 import { moreObjects } from "../evidence/object_growth.js";
 import type { Observations } from "../evidence/observations.js";
@@ -71,6 +72,6 @@ function describeType(observations: Observations, suspect: SiteJudgement): strin
   const objects = formatExactCount(site.liveObjects);
   return (
     `${site.type} grows by ${formatSlopeBriefly(slope)} to ${formatBytesBriefly(site.liveBytes.at(-1) ?? 0)}, ${objects} objects` +
-    (holder ? `, in ${holder.path.join(" → ")}` : "")
+    (holder ? `, in ${holderPathText(holder.path)}` : "")
   );
 }

@@ -1,4 +1,5 @@
 /** Text about caches that are filling: name, fill level, growth rate, size when full, and time until then. */
+
 import {
   formatBytesBriefly,
   formatDurationBriefly,
@@ -6,6 +7,7 @@ import {
   formatShare,
 } from "../../model/base/numbers.js";
 import type { HolderJson } from "../../model/documents/diagnosis_document.js";
+import { holderPathText } from "../../model/documents/holder_path.js";
 import type { FilledSite } from "../causes/filled_sites.js";
 import type { BoundedSuspect } from "../evidence/bounded_holders.js";
 import type { Observations } from "../evidence/observations.js";
@@ -22,10 +24,10 @@ export function holderName({ path }: Pick<HolderJson, "path">): string {
   const [first = "", ...rest] = path;
   const names = rest.slice(0, -1);
   if (!LRU_CACHE.test(rest.at(-1) ?? "") || !first.startsWith("module ") || names.length === 0) {
-    return outsideLibrary(path).join(" → ");
+    return holderPathText(outsideLibrary(path));
   }
   if (!names.every((name) => NAME.test(name))) {
-    return path.join(" → ");
+    return holderPathText(path);
   }
   const module = first === MAIN ? [] : [first.slice("module ".length)];
   return `lru_cache of ${[...module, ...names.map((name) => name.replace(/^\./, ""))].join(".")}`;

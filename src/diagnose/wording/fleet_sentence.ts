@@ -1,4 +1,5 @@
 /** The sentences of a fleet's diagnosis. */
+
 import {
   formatBytes,
   formatDuration,
@@ -18,6 +19,7 @@ import type {
   FleetShape,
   FleetSuspectJson,
 } from "../../model/documents/fleet_diagnosis_document.js";
+import { holderPathText } from "../../model/documents/holder_path.js";
 import { NOT_ENOUGH } from "./summary_sentence.js";
 import { frameText } from "./words.js";
 
@@ -90,7 +92,7 @@ export function fleetSummary(
         : `${accused.odd.length} instances (${accused.odd.map(({ instance }) => instance).join(", ")})`;
     const [suspect] = suspects;
     const holder =
-      suspect?.holder === undefined ? "" : `, held by ${suspect.holder.path.join(" → ")}`;
+      suspect?.holder === undefined ? "" : `, held by ${holderPathText(suspect.holder.path)}`;
     const line = suspect === undefined ? "" : `, allocated at ${frameText(suspect.line)}${holder}`;
     const next = forecast[0];
     const own =

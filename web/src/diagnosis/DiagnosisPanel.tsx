@@ -138,7 +138,7 @@ function Evidence({ evidence }: Pick<DiagnosisJson, "evidence">) {
       <ul className="evidence">
         {rules.map(({ rule, says, detail }) => (
           <li key={rule} className={`says-${says.replace(" ", "-")}`}>
-            <span className="says">{says}</span>
+            <span className="says">{says === "silent" ? "neutral" : says}</span>
             <span>
               {detail} <code className="note">{rule}</code>
             </span>

@@ -3,6 +3,7 @@ import type {
   SuspectJson,
 } from "../../../src/model/documents/diagnosis_document.js";
 import type { FrameJson } from "../../../src/model/documents/documents.js";
+import { stepText } from "../../../src/model/documents/holder_path.js";
 import { shareBase } from "../../../src/model/documents/share_base.js";
 import {
   formatBytes,
@@ -72,7 +73,7 @@ export function Suspect({ suspect, own, diagnosis }: SuspectProps) {
                   {holder.path.map((step, index) => (
                     // biome-ignore lint/suspicious/noArrayIndexKey: a step is identified by its position
                     <li key={index}>
-                      <code>{step}</code>
+                      {stepText(step) === step ? <code>{step}</code> : stepText(step)}
                     </li>
                   ))}
                 </ol>

@@ -1,8 +1,10 @@
 /** The alerts with line, holder and forecast, and the buttons that acknowledge and silence them. */
+
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "wouter";
 import type { AlertJson, AlertsJson } from "../../../src/model/documents/alert_document.js";
 import { alertSubject, alertVersion } from "../../../src/model/documents/alert_text.js";
+import { holderPathText } from "../../../src/model/documents/holder_path.js";
 import { formatDuration, formatGrowth, formatWallClock } from "../format/numbers.js";
 import { acknowledge, askAlerts, silence } from "./frame/api.js";
 import { Frame, Waiting } from "./frame/Frame.js";
@@ -196,7 +198,7 @@ function timeText({ state, sinceMs, firingMs, resolvedMs }: AlertJson, nowMs: nu
 function factsOf({ line, holder, growth, forecast, rules }: AlertJson): [string, string][] {
   const facts: [string, string | null][] = [
     ["Line", line === undefined ? null : `${line.function} (${line.file}:${line.line})`],
-    ["Holder", holder === undefined ? null : holder.path.join(" → ")],
+    ["Holder", holder === undefined ? null : holderPathText(holder.path)],
     [
       "Growth",
       growth === undefined

@@ -1,4 +1,5 @@
 /** The diagnoses of services, from all their processes: which leak, since which version, on how many instances. */
+
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useLocation } from "wouter";
@@ -7,6 +8,7 @@ import type {
   FleetLeakJson,
   FleetOwnVerdictJson,
 } from "../../../src/model/documents/fleet_diagnosis_document.js";
+import { holderPathText } from "../../../src/model/documents/holder_path.js";
 import { affectedText } from "../../../src/model/documents/instance_text.js";
 import {
   formatCount,
@@ -91,7 +93,7 @@ function placeText({ suspects: [suspect] }: FleetDiagnosisJson): string {
     return "–";
   }
   const { line, holder } = suspect;
-  const held = holder === undefined ? "" : `, held by ${holder.path.join(" → ")}`;
+  const held = holder === undefined ? "" : `, held by ${holderPathText(holder.path)}`;
   return `${line.function} (${line.file.split("/").at(-1)}:${line.line})${held}`;
 }
 
