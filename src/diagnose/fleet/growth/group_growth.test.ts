@@ -191,6 +191,25 @@ test("a line whose container has no bound leaks, although it grows in bursts tha
   expect(found(100_000).verdict.kind).not.toBe("python-leak");
 });
 
+test("a leak beside a cache that fills faster than it leaks is shown by its own line", () => {
+  const found = (fill: number, perHour: number) => {
+    const fills = (hours: number) => fill * (1 - Math.exp(-hours / 25));
+    return diagnosisOf(
+      three({
+        ...{ version: "1.0", fromDaysAgo: 3.5 },
+        mib: (hours) => fills(hours) + perHour * hours,
+        lines: { fill: fills, remember: (hours) => perHour * hours },
+        bounds: { fill: 5000, remember: 0 },
+      }),
+    );
+  };
+  for (const fill of [100, 150, 200, 300]) {
+    expect(found(fill, 1).verdict.kind, String(fill)).toBe("python-leak");
+    expect(found(fill, 1).suspects[0]?.line.function).toBe("remember");
+    expect(found(fill, 0).verdict.kind).not.toBe("python-leak");
+  }
+});
+
 test("the line that shows a leak is the first suspect, although a cache grows faster beside it", () => {
   const lines = { cached: (hours: number) => 5 * hours, remember: (hours: number) => 3 * hours };
   const processes = three({ version: "1", fromDaysAgo: 2, mib: flat, lines }).map(processOf);

@@ -104,18 +104,19 @@ export function withSites(
     lengthOf(curve) >= LEAST_LASTING_MS &&
     lateOnAxes(curve, false, 0) <
       (boundednessOf(line, [...unloaded.keys()]) === "fills" ? SLOWED.inDays : FILLED);
-  if (growth.shape === "leaking") {
+  // Of growth that RSS shows: whether neither caches explain it, nor lines contradict it.
+  const isOfLeak = (): boolean => {
     const ofCaches = sites
       .map(({ line, curve }) => ({ line, curve, rate: theilSenSlope(curve.times, curve.values) }))
       .filter(
         ({ line, curve, rate }) => rate > 0 && (fills(line, curve) || isUsual(line, curve, rate)),
       )
       .reduce((sum, { rate }) => sum + rate, 0);
-    if (ofCaches > MOSTLY * growth.rate) {
-      return { ...growth, shape: "undecided" };
+    if (ofCaches > MOSTLY * Math.max(growth.rate, growth.straight.rate)) {
+      return false;
     }
     if (growth.isFatal || growth.windowMs >= LEAST_UNEXPLAINED_MS || isMuch(growth)) {
-      return growth;
+      return true;
     }
     const seen = sites.flatMap(({ line, curve }) => {
       const best = lengthOf(curve) >= growth.windowMs / 2 ? bestOf(curve) : null;
@@ -124,8 +125,10 @@ export function withSites(
     const unusual = seen.filter(
       ({ line, curve, straight }) => !isUsual(line, curve, straight.rate),
     );
-    const explained = isExplained(unusual, growth.rate);
-    return seen.length === 0 || explained ? growth : { ...growth, shape: "undecided" };
+    return seen.length === 0 || isExplained(unusual, growth.rate);
+  };
+  if (growth.shape === "leaking" && isOfLeak()) {
+    return growth;
   }
   const [fastest] = sites
     .flatMap(({ line, curve }) =>
@@ -140,7 +143,8 @@ export function withSites(
     )
     .filter(({ rate }) => growth.high > LEAST_IN_RSS * rate)
     .sort((a, b) => b.rate - a.rate);
-  return fastest === undefined ? growth : { ...growth, ...fastest, shape: "leaking" };
+  const shape = growth.shape === "leaking" ? "undecided" : growth.shape;
+  return fastest === undefined ? { ...growth, shape } : { ...growth, ...fastest, shape: "leaking" };
 }
 
 /** Whether it needs no site to be certain. */
