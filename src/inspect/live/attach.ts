@@ -3,7 +3,7 @@ import { diagnose } from "../../diagnose/index.js";
 import { readCommand, readStatus } from "../../linux/index.js";
 import type { Bytes, Millis, Pid } from "../../model/base/units.js";
 import type { DetachJson } from "../../model/documents/detach_document.js";
-import type { DiagnosisJson } from "../../model/documents/diagnosis_document.js";
+import type { DiagnosisJson, VerdictKind } from "../../model/documents/diagnosis_document.js";
 import { verdictText } from "../../model/documents/verdict_text.js";
 import {
   type AttachOptions,
@@ -19,7 +19,7 @@ import { type AttachProgress, AttachProgressReader } from "./attach_progress.js"
 const FIRST_VERDICT_MS: Millis = 30_000;
 const VERDICT_FACTOR = 1.5;
 const LONGEST_MS: Millis = 600_000;
-/** A verdict of at least this confidence counts as settled when the next one agrees. */
+/** A verdict of at least this confidence is sure. */
 const SURE = 0.9;
 
 interface AttachRequest
@@ -64,12 +64,12 @@ export function commandOf(pid: Pid): readonly string[] {
   return readCommand(pid) ?? [];
 }
 
-/** True once two verdicts in a row are of the same kind and both have a high confidence; `onVerdict` gets each. */
+/** True once two verdicts in a row are of the same kind and the second is sure; `onVerdict` gets each. */
 function verdictIsSettled(
   onVerdict: (verdict: DiagnosisJson["verdict"]) => void,
 ): (elapsedMs: Millis, recordingPath: string) => Promise<boolean> {
   let due = FIRST_VERDICT_MS;
-  let before = "";
+  let before: VerdictKind | null = null;
   return async (elapsedMs, path) => {
     if (elapsedMs < due) {
       return false;
@@ -77,9 +77,9 @@ function verdictIsSettled(
     due = elapsedMs * VERDICT_FACTOR;
     const { verdict } = diagnose(await evidenceOf(openRecording(path), async () => {}));
     onVerdict(verdict);
-    const sure = verdict.kind !== "insufficient-evidence" && verdict.confidence >= SURE;
-    const settled = sure && verdict.kind === before;
-    before = sure ? verdict.kind : "";
+    const isSure = verdict.kind !== "insufficient-evidence" && verdict.confidence >= SURE;
+    const settled = isSure && verdict.kind === before;
+    before = verdict.kind;
     return settled || elapsedMs >= LONGEST_MS;
   };
 }
