@@ -156,6 +156,13 @@ os.wait()`;
       const { status, stdout, stderr } = await execute([tidemark, "summary", recording]);
       expect([status, stderr]).toEqual([0, expect.not.stringContaining("TM-E")]);
       expect(stdout).toContain("remember");
+      const again = ["attach", String(child.pid), "--for", "1s", "-o", join(folder, "again")];
+      const refused = await execute([tidemark, ...again]);
+      expect(refused.stderr).toMatch(
+        /TM-E037 the recorder of process \d+ has ended.*: tidemark detach/,
+      );
+      expect((await execute([tidemark, "detach", String(child.pid)])).status).toBe(0);
+      expect((await execute([tidemark, ...again])).status).toBe(0);
     } finally {
       child.kill("SIGKILL");
     }

@@ -27,6 +27,10 @@ export function summaryWithVerdict(
   return {
     ...document,
     sites: selectSites(document.sites, options),
-    verdict: diagnosis && { ...diagnosis.verdict, ...(suspect && { suspect }) },
+    verdict: diagnosis && {
+      ...diagnosis.verdict,
+      ...(suspect && { suspect }),
+      ...(diagnosis.alsoFound && { alsoFound: diagnosis.alsoFound }),
+    },
   };
 }

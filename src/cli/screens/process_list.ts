@@ -239,7 +239,7 @@ const MANY_ENDED = 3;
 function unwaited(rows: readonly ProcessRow[]): string[] {
   return rows.flatMap(({ pid, endedChildren = 0 }) =>
     endedChildren >= MANY_ENDED
-      ? `${formatCount(endedChildren)} children of ${pid} have ended and were never waited for (zombies): call wait() on each Popen, or use subprocess.run()`
+      ? `${formatCount(endedChildren)} children of ${pid} have ended and were never waited for (zombies): use subprocess.run(), or wait for each with Popen.wait() or os.waitpid()`
       : [],
   );
 }

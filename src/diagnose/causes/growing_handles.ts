@@ -1,4 +1,5 @@
 /** Which handles accumulate: sockets, files, threads, or children that are not waited for. */
+import type { Bytes } from "../../model/base/units.js";
 import type { Metric } from "../../model/profile/series.js";
 import type { Observations } from "../evidence/observations.js";
 import type { Growth } from "../series/growth.js";
@@ -14,6 +15,11 @@ const KINDS: readonly (readonly [Metric, Handles])[] = [
   ["threads", "threads"],
   ["endedChildren", "unwaited children"],
 ];
+
+/** The most memory that one of them keeps. What gains more with each is a separate leak. */
+export function mostOfOne(name: Handles): Bytes {
+  return name === "unwaited children" ? 8 * 2 ** 10 : 1.25 * 2 ** 20;
+}
 
 /** `name`: the most specific name of what grows most; null if none grows. */
 export function growingHandles(

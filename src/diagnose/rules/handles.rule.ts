@@ -1,5 +1,4 @@
-import type { Bytes } from "../../model/base/units.js";
-import { growingHandles, type Handles } from "../causes/growing_handles.js";
+import { growingHandles, type Handles, mostOfOne } from "../causes/growing_handles.js";
 import { handlesOf } from "../causes/named_holder.js";
 import type { Observations } from "../evidence/observations.js";
 import { isSamePlace } from "../evidence/short_path.js";
@@ -9,9 +8,6 @@ import { riseOfWork } from "../sites/load.js";
 import { keeps } from "../sites/suspects.js";
 import { settledBy } from "../wording/window_needed.js";
 import { type Finding, open, type Rule, silent } from "./rule.js";
-
-/** The most memory that one file, socket or thread keeps. A site that gains more per handle is a separate leak. */
-const MOST_OF_ONE_HANDLE: Bytes = 1.25 * 2 ** 20;
 
 /** Work has risen at least this many times if it explains the handles. */
 const LEAST_WORK = 1.25;
@@ -70,7 +66,7 @@ function accusedWith(
       const isMade = makers.has(headlineOf(suspect.site)?.function ?? "");
       return isSamePlace(own, path) || (isMade && isSamePlace(rootOf(own), rootOf(path)));
     }
-    return suspect.slope <= MOST_OF_ONE_HANDLE * handles.slope;
+    return suspect.slope <= mostOfOne(name) * handles.slope;
   });
   return { suspects, explainedSlope: suspects.reduce((sum, { slope }) => sum + slope, 0) };
 }

@@ -224,7 +224,13 @@ describe("handles", () => {
     );
     const { verdict: zombies, advice } = diagnose(evidenceOf(text));
     expect(zombies.kind).toBe("handle-leak");
-    expect(zombies.summary).toMatch(/^Child processes that have ended accumulate, .*\(zombies\): /);
+    expect(zombies.summary).toMatch(
+      /^Child processes that have ended accumulate, .*\(zombies\): 111 now, 120 more a minute\.$/,
+    );
+    const beside = diagnose(evidenceOf("anonRssBytes 40 + 1/s\nendedChildren 0 + 2/s")).verdict;
+    expect(beside.summary).toMatch(
+      /120 more a minute; memory grows by .*, more than these explain/,
+    );
     expect(advice[0]?.id).toBe("TM-A073");
   });
 

@@ -89,7 +89,7 @@ export function alsoFound(
   const { total } = observations;
   const others = causes
     .filter((cause) => cause !== main && cause.finding.kind !== main.finding.kind)
-    .map(({ finding: { kind }, slope, suspects }) => rowOf(kind, slope, suspects));
+    .map(({ finding: { kind }, slope, suspects }) => rowOf(kind, slope, suspects, observations));
   const accused = new Set(causes.flatMap(({ suspects }) => suspects.map(({ site }) => site.key)));
   const explainedByLeaks = others.reduce((sum, { slope }) => sum + slope, main.slope);
   // A cache that levels off bends the growth of the program, whose line is then less steep than the cache's.
@@ -129,12 +129,19 @@ function caches(
   );
   const [largest] = filled;
   if (largest === undefined || ofBounded > ofFilled) {
-    return bounded.length === 0 ? [] : [rowOf("cache-plateau", ofBounded + ofFilled, bounded)];
+    return bounded.length === 0
+      ? []
+      : [rowOf("cache-plateau", ofBounded + ofFilled, bounded, observations)];
   }
   const summary = filledText(largest);
   return [{ kind: "cache-plateau", slope: ofBounded + ofFilled, summary }];
 }
 
-function rowOf(kind: VerdictKind, slope: number, suspects: readonly SiteJudgement[]): Row {
-  return { kind, slope, summary: causeSentence(kind, suspects, slope) };
+function rowOf(
+  kind: VerdictKind,
+  slope: number,
+  suspects: readonly SiteJudgement[],
+  observations: Observations,
+): Row {
+  return { kind, slope, summary: causeSentence(kind, suspects, slope, observations) };
 }

@@ -46,7 +46,7 @@ describe("advice for a worker that grows", () => {
 test("an array or a buffer that is extended", () => {
   for (const [type, id] of [
     ["numpy.ndarray", "TM-A007"],
-    ["pandas.core.frame.DataFrame", "TM-A007"],
+    ["pandas.core.frame.DataFrame", "TM-A041"],
     ["bytearray", "TM-A018"],
     ["_io.BytesIO", "TM-A039"],
   ]) {

@@ -179,7 +179,7 @@ export const OTHER_ADVICE: readonly Advice[] = [
   },
   {
     id: "TM-A073",
-    text: "Wait for each child process and close its pipes: subprocess.run(), or a with block around Popen.",
+    text: "Wait for each child process and close its pipes: subprocess.run(), a with block around Popen, or os.waitpid() after os.fork().",
     when: "Child processes that have ended are never waited for, or open files accumulate that are their pipes.",
     kinds: ["handle-leak"],
     fits: ({ handles, code = "" }) =>

@@ -1,5 +1,6 @@
 import {
   formatBytesBriefly,
+  formatCount,
   formatDurationBriefly,
   formatSlopeBriefly,
 } from "../../model/base/numbers.js";
@@ -12,7 +13,7 @@ import type {
 import type { LedgerPartName } from "../../model/profile/ledger.js";
 import { ledgerMetric } from "../../model/profile/series.js";
 import { growingChildren, whichChildrenGrow } from "../causes/growing_children.js";
-import { growingHandles } from "../causes/growing_handles.js";
+import { growingHandles, mostOfOne } from "../causes/growing_handles.js";
 import type { Evidence } from "../evidence/evidence.js";
 import type { Observations, ProcessObservation } from "../evidence/observations.js";
 import { levelBeforeEnd, measureName } from "../series/total_growth.js";
@@ -80,9 +81,11 @@ export function causeSentence(
   kind: VerdictKind,
   suspects: readonly SiteJudgement[],
   slope: number,
+  observations: Observations,
 ): string {
   const [first] = [...suspects].sort((a, b) => b.slope - a.slope);
-  const what = kind === "cache-plateau" ? "A cache is filling up to its bound" : WHAT[kind];
+  const what =
+    kind === "cache-plateau" ? "A cache is filling up to its bound" : whatGrows(kind, observations);
   const where = first === undefined ? "" : `${originOf(kind, first)}; `;
   // Handles may use too little memory to state a rate.
   const rate = slope > 0 ? formatSlopeBriefly(slope) : "";
@@ -130,6 +133,8 @@ export function summaryOf(
     if (growth.bytesPerHour > 0) {
       parts.push(rateOf(kind, accused, suspects, growth));
     }
+  } else if (kind === "handle-leak") {
+    parts.push(...numberText(observations, growth));
   } else if (growth.bytesPerHour > 0 && !HARMLESS.has(kind)) {
     parts.push(`${formatBytesBriefly(growth.bytesPerHour)}/h`);
   } else {
@@ -142,6 +147,23 @@ export function summaryOf(
   }
   const isKept = MAY_BE_NEEDED.has(kind) && evidence.isComplete === true;
   return `${parts[0]}: ${parts.slice(1).join("; ")}.${isKept ? OR_NEEDED : ""}${orCleared(kind, observations, suspects[0])}`;
+}
+
+/** Where no site keeps the memory of handles: how many there are, and memory that they do not explain. */
+function numberText(observations: Observations, growth: DiagnosisJson["growth"]): string[] {
+  const found = growingHandles(observations);
+  if (found === null) {
+    return [levelText(observations)];
+  }
+  const { slope, level } = found.growth;
+  const anHour = slope * MS_PER_HOUR;
+  const isUnexplained = growth.bytesPerHour > mostOfOne(found.name) * anHour;
+  return [
+    `${formatCount(Math.round(level))} now, ${formatCount(Math.round(anHour / 60))} more a minute`,
+    ...(isUnexplained
+      ? [`memory grows by ${formatBytesBriefly(growth.bytesPerHour)}/h, more than these explain`]
+      : []),
+  ];
 }
 
 /** A container that the code clears at some size looks like a leak until it has reached that size. */

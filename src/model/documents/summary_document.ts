@@ -1,6 +1,6 @@
 import type { Bytes, Millis, Pid, TimeMs } from "../base/units.js";
 import type { LedgerPartName } from "../profile/ledger.js";
-import type { SuspectJson, VerdictJson } from "./diagnosis_document.js";
+import type { AlsoFoundJson, SuspectJson, VerdictJson } from "./diagnosis_document.js";
 import type {
   ImportedJson,
   RowGroupJson,
@@ -109,10 +109,12 @@ export interface SummaryJson {
   limits: string[];
 }
 
-/** The verdict of `tidemark.diagnosis/1` and its leading suspect. */
+/** The verdict of `tidemark.diagnosis/1`, its leading suspect, and the other causes. */
 export interface SummaryVerdictJson extends VerdictJson {
   /** Absent if the verdict names none. */
   suspect?: SuspectJson;
+  /** Other causes, as in `tidemark.diagnosis/1`; absent if there are none. */
+  alsoFound?: AlsoFoundJson[];
 }
 
 /** How a process ran out of memory. */

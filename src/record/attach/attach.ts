@@ -247,11 +247,13 @@ function openPool(pid: Pid, status: AgentStatus, stood: boolean, keeper: PoolKee
       const header = pool.header();
       if (header.runId === status.run) {
         if (stood && header.leaseUntilMs > monotonicMs()) {
-          throw alreadyAttached(
-            pid,
-            `tidemark (its guard is process ${owner ?? "unknown"})`,
-            "wait until it ends, or end it there with Ctrl-C",
-          );
+          throw owner === undefined
+            ? recorderDied(pid, null)
+            : alreadyAttached(
+                pid,
+                `tidemark (its guard is process ${owner})`,
+                "wait until it ends, or end it there with Ctrl-C",
+              );
         }
         if (!stood) {
           pool.setLease(monotonicMs() + FIRST_LEASE_MS);
