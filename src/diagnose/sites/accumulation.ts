@@ -44,6 +44,8 @@ const LEAST_ERRORS = 4;
 const FALLING = 0.6;
 /** For a backlog: least share of produced bytes that is consumed. */
 const LEAST_CONSUMED = 0.1;
+/** The same of objects, which are counted less exactly. The tables of a dict that grows are freed as well: many bytes, few objects. */
+const LEAST_CONSUMED_OBJECTS = 0.05;
 /** Largest share of a backlog's live bytes that may be older than its oldest item. */
 const MOST_OLDER = 0.1;
 /** Least rise of the number of live objects, as a part of the rise of their bytes; containers that are reallocated become larger, not more. */
@@ -136,11 +138,19 @@ function backlogOf(site: SiteHistory, histories: SiteHistories, startMs: TimeMs)
   const isQueue =
     !isReallocated(site, histories, startMs) &&
     consumed >= LEAST_CONSUMED * produced &&
+    consumedObjects(site, middle, last) >= LEAST_CONSUMED_OBJECTS &&
     older <= MOST_OLDER * (liveBytes[last] ?? 0) &&
     waitingMs >= WAITS_LONGER * waitedMs;
   return isQueue
     ? { waitingMs, producedSlope: produced / spanMs, consumedSlope: consumed / spanMs }
     : null;
+}
+
+/** The objects freed between two snapshots, as a share of those allocated; 1 if unknown. */
+function consumedObjects({ objects, freedObjects }: SiteHistory, from: number, to: number): number {
+  const between = (values: Float64Array) => (values[to] ?? 0) - (values[from] ?? 0);
+  const freed = freedObjects && between(freedObjects);
+  return freed === undefined ? 1 : freed / Math.max(1, freed + between(objects));
 }
 
 /**

@@ -6,7 +6,7 @@ import { diagnose } from "../verdict/verdict.js";
 const MIB = 2 ** 20;
 
 /** A queue that gains 0.4 MiB/s since the start of the minute that was watched: the oldest item waits for most of it. */
-function queued(producedMib: number, takesOldest: boolean) {
+function queued(producedMib: number, takesOldest: boolean, freedObjects?: number) {
   const evidence = evidenceOf("minute 1\nanonRssBytes 40 + 0.4/s\nsite produce keeps 0.4/s");
   const histories = present(evidence.sites);
   const site = present(histories.sites[0]);
@@ -24,6 +24,10 @@ function queued(producedMib: number, takesOldest: boolean) {
     const left = Math.max(0, endOfCohortMs - from) / 1000;
     site.cohortBytes[at] = share * producedMib * MIB * left;
   });
+  if (freedObjects !== undefined) {
+    const until = site.objects.map((_, at) => (freedObjects * at) / site.objects.length);
+    Object.assign(site, { freedObjects: until });
+  }
   return diagnose(evidence);
 }
 
@@ -45,6 +49,14 @@ test("what keeps nearly all that it allocates is none", () => {
 
 test("what keeps half of its objects, of every age, is none", () => {
   const { verdict, suspects } = queued(0.8, false);
+  expect(verdict.kind).toBe("python-leak");
+  expect(suspects[0]?.backlog).toBeUndefined();
+});
+
+test("a dict that frees its tables as it grows, but none of its entries, is none", () => {
+  // The site has 1,000 live objects at the end.
+  expect(queued(0.7, true, 700).suspects[0]?.backlog).toBeDefined();
+  const { verdict, suspects } = queued(0.7, true, 8);
   expect(verdict.kind).toBe("python-leak");
   expect(suspects[0]?.backlog).toBeUndefined();
 });

@@ -36,6 +36,8 @@ export interface SiteHistory {
   readonly allocatedBytes: Float64Array;
   /** Live objects by snapshot. */
   readonly objects: Float64Array;
+  /** Objects freed until each snapshot; absent if unknown. */
+  readonly freedObjects?: Float64Array;
   /**
    * Live bytes by snapshot, only of stacks whose mean object is large ({@link LARGE_BLOCK_BYTES}); absent if no
    * stacks are known.
@@ -114,6 +116,7 @@ interface Gathered {
   readonly live: Map<number, Bytes>;
   readonly allocated: Map<number, Bytes>;
   readonly objects: Map<number, Objects>;
+  readonly freedObjects: Map<number, Objects>;
   readonly largeBytes: Map<number, Bytes>;
   last: LastSnapshot | null;
 }
@@ -156,6 +159,7 @@ export class SiteHistoryBuilder {
       addTo(group.allocated, snapshot, sites.allocatedBytes[row] as number);
       const objects = sites.liveObjects[row] as number;
       addTo(group.objects, snapshot, objects);
+      addTo(group.freedObjects, snapshot, (sites.allocatedObjects[row] as number) - objects);
       if ((sites.liveBytes[row] as number) >= LARGE_BLOCK_BYTES * Math.max(1, objects)) {
         addTo(group.largeBytes, snapshot, sites.liveBytes[row] as number);
       }
@@ -207,6 +211,7 @@ export class SiteHistoryBuilder {
         live: new Map(),
         allocated: new Map(),
         objects: new Map(),
+        freedObjects: new Map(),
         largeBytes: new Map(),
         last: null,
       };
@@ -265,6 +270,7 @@ export class SiteHistoryBuilder {
       liveBytes: this.#column(group.live),
       allocatedBytes: this.#column(group.allocated),
       objects: this.#column(group.objects),
+      freedObjects: this.#column(group.freedObjects),
       largeBytes: this.#column(group.largeBytes),
       liveObjects: last.objects,
       liveSamples: last.samples,

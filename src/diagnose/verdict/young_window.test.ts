@@ -5,9 +5,10 @@ import type { Finding } from "../rules/rule.js";
 import { diagnose } from "./verdict.js";
 import { withYouth } from "./young_window.js";
 
-const after = (seconds: number, endedMs: number | null = null) =>
+const after = (seconds: number, endedMs: number | null = null, low = 0) =>
   ({
     windowMs: seconds * 1000,
+    total: { low },
     evidence: {},
     target: { process: { endedMs } },
   }) as Observations;
@@ -33,7 +34,12 @@ test("a leak that was observed only briefly is not called a leak yet", () => {
 test("the program is not called steady, either", () => {
   const { kind, detail } = withYouth(finding("cache-plateau", "no leak"), after(12));
   expect(kind).toBe("insufficient-evidence");
-  expect(detail).toMatch(/a slow leak look the same; a window of 1 min would settle it\.$/);
+  expect(detail).toMatch(
+    /an idle program and a slow leak look the same; a window of 1 min would settle it\.$/,
+  );
+  // What certainly grows is not idle.
+  const growing = withYouth(finding("cache-plateau", "no leak"), after(12, null, 0.1));
+  expect(growing.detail).toMatch(/a starting program, a filling cache and a leak look the same; /);
 });
 
 test("a program that has ended is to be run again for longer", () => {

@@ -25,12 +25,12 @@ const NEEDED_MS: Millis = 60_000;
  * that would settle it.
  */
 export function withYouth(finding: Finding, observations: Observations): Finding {
-  const { windowMs } = observations;
+  const { windowMs, total } = observations;
   if (windowMs >= SETTLED_MS || finding.about === "device" || !BY_DEVELOPMENT.has(finding.kind)) {
     return finding;
   }
   const alike =
-    finding.says === "leak"
+    finding.says === "leak" || total.low > 0
       ? "a starting program, a filling cache and a leak look the same"
       : "an idle program and a slow leak look the same";
   return {

@@ -184,7 +184,7 @@ function append(
     if (end !== null) {
       if (!isHandedOver(recording.limits)) {
         writer.limits(atMs, [
-          "The recorder was killed: memory figures and processes end at that point, and it is unknown how the program ended.",
+          "The recorder was killed: memory figures and processes end at that point, and what the program did afterwards is unknown.",
         ]);
       }
       writer.memoryEnds(atMs, memoryEnds);
