@@ -28,7 +28,8 @@ export const children: Rule = {
       0,
     );
     const level = growing.reduce((sum, child) => sum + child.growth("rssBytes").level, 0);
-    const rate = formatSlopeBriefly(Math.max(slope, own));
+    // Beside a level of RSS, the rate is that of RSS, where it can be told.
+    const rate = formatSlopeBriefly(own > 0 ? own : slope);
     const together = growing.length > 1 ? "together by " : "by ";
     const ofOdd =
       odd === null || growing.length === 1
