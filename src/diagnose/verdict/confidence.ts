@@ -56,9 +56,8 @@ export function confidenceOf(
       : decisive.weight -
         AGAINST * against.length -
         (isNotLookedUp(decisive, observations) ? NOT_LOOKED_UP : 0);
-  const { windowMs } = observations;
-  const most = mayBeCleared(decisive.kind, windowMs, suspect)
-    ? interpolated(windowMs, LEAK_BY_WINDOW)
+  const most = mayBeCleared(decisive.kind, observations, suspect)
+    ? interpolated(observations.windowMs, LEAK_BY_WINDOW)
     : 1;
   return Math.round(Math.max(LEAST, Math.min(own, most)) * 100) / 100;
 }

@@ -167,10 +167,10 @@ function numberText(observations: Observations, growth: DiagnosisJson["growth"])
 }
 
 /** A container that the code clears at some size looks like a leak until it has reached that size. */
-function orCleared(kind: VerdictKind, { windowMs }: Observations, suspect?: SuspectJson): string {
+function orCleared(kind: VerdictKind, observations: Observations, suspect?: SuspectJson): string {
   const name = (suspect?.holder && nameOf(suspect.holder)) ?? "that container";
-  return mayBeCleared(kind, windowMs, suspect)
-    ? ` If the code clears ${name} at a size that it did not reach within ${formatDurationBriefly(windowMs)}, it is a cache, and no leak: watch it for longer.`
+  return mayBeCleared(kind, observations, suspect)
+    ? ` If the code clears ${name} at a size that it did not reach within ${formatDurationBriefly(observations.windowMs)}, it is a cache, and no leak: watch it for longer.`
     : "";
 }
 

@@ -46,11 +46,12 @@ export const CLEARED_WITHIN_MS = MINUTE;
 /** Whether the code may still clear the container of the first suspect, as in `if len(cache) > LIMIT: cache.clear()`. */
 export function mayBeCleared(
   kind: VerdictKind | null,
-  windowMs: Millis,
+  observations: Observations,
   { holder, backlog }: Partial<SuspectJson> = {},
 ): boolean {
   const isContainer = (holder?.entries ?? 0) > 0 && backlog === undefined;
-  return kind === "python-leak" && windowMs < CLEARED_WITHIN_MS && isContainer;
+  const isYoung = observations.windowMs < CLEARED_WITHIN_MS && !hasEnded(observations);
+  return kind === "python-leak" && isYoung && isContainer;
 }
 
 /** The value of `--for`: "10min". */
