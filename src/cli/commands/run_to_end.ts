@@ -12,8 +12,9 @@ import type { Bytes } from "../../model/base/units.js";
 import { badUsage, TidemarkError } from "../../model/errors/errors.js";
 import { programNotStarted } from "../../model/errors/program_errors.js";
 import { statOf } from "../files/files.js";
-import { type Replacing, requireReplaceable } from "../files/own_files.js";
-import { chooseRecordingPath, requireNoInput, requireWritable } from "../files/recording_path.js";
+import type { Replacing } from "../files/own_files.js";
+import { chooseRecordingPath, requireNoInput } from "../files/recording_path.js";
+import { requireWritable } from "../files/write_whole.js";
 import { periodRemarks } from "../options/period.js";
 import { guardDescriptor, requireLinux } from "../options/requirements.js";
 import { printError, printNotes } from "../text/output.js";
@@ -85,7 +86,7 @@ export async function runToEnd(
   }
 }
 
-function start(
+async function start(
   command: readonly string[],
   options: ProgramOptions,
   {
@@ -99,8 +100,7 @@ function start(
   requireDistinct([...written, ...(options.output === undefined ? [] : [options.output])], inputs);
   for (const [output, replacing] of outputs) {
     requireNoInput(output, command);
-    requireWritable(output);
-    requireReplaceable(output, replacing);
+    await requireWritable(output, replacing);
   }
   requireNoInput(options.output, command);
   const also = recorded?.(command);

@@ -57,13 +57,9 @@ function existingFile(path: string): Stats | undefined {
 }
 
 /** Checked before the program starts; at the end of a long run it would be too late. */
-export function requireWritable(path: string): void {
-  const existing = existingFile(path);
-  if (existing?.isDirectory()) {
-    throw fileUnusable(path, "write", "it is a directory");
-  }
+function requireWritable(path: string): void {
   try {
-    accessSync(existing === undefined ? dirname(resolve(path)) : path, constants.W_OK);
+    accessSync(existingFile(path) !== undefined ? path : dirname(resolve(path)), constants.W_OK);
   } catch (error) {
     throw fileUnusable(path, "write", reasonOf(error).message);
   }

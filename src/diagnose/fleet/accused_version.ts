@@ -7,6 +7,7 @@ import { type GroupGrowth, type Judging, LEAST_DECIDED_MS } from "./growth/group
 import { slopesAtSameAges } from "./growth/precedent.js";
 import {
   accusedLives,
+  endOf,
   isLeaking,
   type JudgedVersion,
   judged,
@@ -47,11 +48,6 @@ function isRolledBack(version: JudgedVersion, earlier: JudgedVersion, endMs: num
     endOf(earlier, endMs) > endOf(version, endMs) &&
     earlier.processes.some(({ process }) => process.startedMs > last)
   );
-}
-
-/** When its last process ended; the end of the window if one runs. */
-function endOf({ processes }: JudgedVersion, endMs: number): number {
-  return Math.max(...processes.map(({ process }) => process.endedMs ?? endMs));
 }
 
 /** A slow leak that no agent's figures show has to be seen for this long. */

@@ -48,6 +48,11 @@ export interface JudgedVersion {
   readonly odd: readonly OddInstance[];
 }
 
+/** When its last process ended; the end of the window if one runs. */
+export function endOf({ processes }: Pick<JudgedVersion, "processes">, endMs: number): number {
+  return Math.min(endMs, Math.max(...processes.map(({ process }) => process.endedMs ?? endMs)));
+}
+
 export function isLeaking({ growth, odd }: JudgedVersion): boolean {
   return growth?.shape === "leaking" || odd.length > 0;
 }
@@ -84,9 +89,8 @@ export function judged(
   judging: Omit<Judging, "before">,
   earlier: readonly JudgedVersion[],
 ): JudgedVersion {
-  const ends = version.processes.map(({ process }) => process.endedMs ?? judging.endMs);
   const before = earlier.flatMap(({ seen }) => seen);
-  const own = { ...judging, before, endMs: Math.min(judging.endMs, Math.max(...ends)) };
+  const own = { ...judging, before, endMs: endOf(version, judging.endMs) };
   const seen = seenLives(version.processes);
   const found = oddInstances(version.processes, own);
   const odd =
@@ -132,7 +136,7 @@ function wholeGrowth(
     growth.windowMs >= LEAST_LASTING_MS &&
     growth.windowMs < LEAST_DECIDED_MS;
   return mayBeUrgent && wasLevelBefore(growth.curve, earlier)
-    ? groupGrowth(processes, { ...judging, isUnlike: true })
+    ? groupGrowth(processes, { ...judging, isAfterLevel: true })
     : growth;
 }
 

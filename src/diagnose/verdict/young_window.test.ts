@@ -37,7 +37,7 @@ test("the program is not called steady, either", () => {
   expect(detail).toMatch(
     /an idle program and a slow leak look the same; a window of 1 min would settle it\.$/,
   );
-  // What certainly grows is not idle.
+  // A program that certainly grows is not idle.
   const growing = withYouth(finding("cache-plateau", "no leak"), after(12, null, 0.1));
   expect(growing.detail).toMatch(/a starting program, a filling cache and a leak look the same; /);
 });

@@ -122,7 +122,7 @@ export interface Judging {
   /** How far the memory of earlier versions rose and fell at the same ages, if that was removed. */
   readonly earlierBytes?: Bytes;
   /** Whether the version before was level at the same ages. */
-  readonly isUnlike?: boolean;
+  readonly isAfterLevel?: boolean;
   /** What the agent saw of the versions before. */
   readonly before: readonly SeenLife[];
 }
@@ -167,7 +167,7 @@ function sinceOnset(
 function growthIn(
   processes: readonly Unloaded[],
   windowMs: Millis,
-  { endMs, z, isLoadKnown, loadBytes, isWeekOpen, earlierBytes, isUnlike }: Judging,
+  { endMs, z, isLoadKnown, loadBytes, isWeekOpen, earlierBytes, isAfterLevel }: Judging,
   isPart: boolean,
 ): GroupGrowth | null {
   const window = { startMs: endMs - windowMs, endMs };
@@ -232,7 +232,7 @@ function growthIn(
       lasting.straight.low > 0);
   const firstMs = Math.min(...processes.map(({ process }) => process.startedMs));
   const isUrgent =
-    isUnlike === true &&
+    isAfterLevel === true &&
     isStraight &&
     late > URGENT.late &&
     late < URGENT.latest &&

@@ -114,24 +114,25 @@ export function isLikeUndecided(
 
 /** Whether the latest earlier version that lived as long was level at the same ages, without start-up. */
 export function wasLevelBefore(curve: AgeCurve, earlier: readonly Earlier[]): boolean {
-  const ageMs = curve.times.at(-1) ?? 0;
-  const before =
-    curve.axis === "age"
-      ? earlier.flatMap((each) => precedentOf(each, ageMs, OUTLIVED) ?? []).at(-1)
-      : undefined;
+  const before = latestOutlived(curve, earlier);
+  const fromAge = EARLY * (curve.times.at(-1) ?? 0);
   const sinceStart = ({ times, values }: AgeCurve) =>
-    risenIn(values.slice(firstFrom(times, EARLY * ageMs)));
+    risen({ values: values.slice(firstFrom(times, fromAge)) });
   return before !== undefined && sinceStart(before) < LEVEL_SINCE_START * sinceStart(curve);
 }
 
 /** From its first hours to its end. */
-export function risen({ values }: AgeCurve): Bytes {
-  return risenIn(values);
-}
-
-function risenIn(values: readonly Bytes[]): Bytes {
+export function risen({ values }: Pick<AgeCurve, "values">): Bytes {
   const levels = [values.slice(0, LEVEL_READINGS), values.slice(-LEVEL_READINGS)].map(median);
   return (levels[1] as Bytes) - (levels[0] as Bytes);
+}
+
+/** The curve of the latest earlier version that lived as long and does not grow; undefined: there is none, or this one is not over age. */
+function latestOutlived(curve: AgeCurve, earlier: readonly Earlier[]): AgeCurve | undefined {
+  const ageMs = curve.times.at(-1) ?? 0;
+  return curve.axis === "age"
+    ? earlier.flatMap((each) => precedentOf(each, ageMs, OUTLIVED) ?? []).at(-1)
+    : undefined;
 }
 
 /**
@@ -140,10 +141,7 @@ function risenIn(values: readonly Bytes[]): Bytes {
  */
 function goesOnFilling(curve: AgeCurve, earlier: readonly Earlier[]): boolean {
   const ageMs = curve.times.at(-1) ?? 0;
-  const filled =
-    curve.axis === "age"
-      ? earlier.flatMap((each) => precedentOf(each, ageMs, OUTLIVED) ?? []).at(-1)
-      : undefined;
+  const filled = latestOutlived(curve, earlier);
   if (filled === undefined) {
     return false;
   }
